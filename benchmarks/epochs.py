@@ -25,8 +25,8 @@ from llpbench.core.bags import FloatArray, Holdout, IntArray
 from llpbench.core.cell import Protocol
 from llpbench.core.metrics import macro_auc
 from llpbench.training.cell_runs import make_task
+from llpbench.training.cohort import Trainee, encoder_factory
 from llpbench.training.device import Machine
-from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population
 from llpbench.training.selection import Selection
 from llpbench.training.specification import make_cell

@@ -5,8 +5,8 @@
 
 `curves` fits three fixed learners to n labelled training rows, drawn at random, and writes their AUC on the test rows
 of the benchmark's own splits: a random forest (the reference), boosting and logistic regression. `table` inverts these
-curves at the AUC of each method with default settings (`llpbench.report.label_worth`), for each kind and size of bags,
-and draws docs/images/labels-per-bag.svg.
+curves at the AUC of each method with default settings (`llpbench.report.leaderboard`), for each kind and size
+of bags, and draws docs/images/labels-per-bag.svg.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.suites import suite_datasets
 from llpbench.data.tasks import build_task
-from llpbench.report.label_worth import LEARNERS, SIZES, label_curves, label_worth
+from llpbench.report.leaderboard import LEARNERS, SIZES, label_curves, label_worth
 from llpbench.report.plots.layout import RC, WIDTH, compacted
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge

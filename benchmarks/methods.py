@@ -35,8 +35,8 @@ from llpbench.core.provenance import software_facts
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.training.cell_runs import make_task
+from llpbench.training.cohort import Trainee, encoder_factory
 from llpbench.training.device import Machine, hardware_facts, pick_device, pick_precision
-from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.training.stage import StageRun

@@ -40,7 +40,7 @@ from llpbench.core.registry import ENCODERS
 from llpbench.methods.dllp import DLLP
 from llpbench.training import memory
 from llpbench.training.cell_runs import make_task
-from llpbench.training.cohort import Prediction
+from llpbench.training.cohort import Prediction, Trainee
 from llpbench.training.device import (
     Machine,
     hardware_facts,
@@ -49,7 +49,6 @@ from llpbench.training.device import (
     pick_precision,
     reset_peak_memory,
 )
-from llpbench.training.members import Trainee
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.training.stage import CLIP, StageRun

@@ -1,6 +1,6 @@
 """Any dataset of OpenML, by its number: `--datasets openml:31`.
 
-Target, types and missing values are those of OpenML (`llpbench/data/openml_ids.py`). With two classes, the later in
+Target, types and missing values are those of OpenML (`llpbench/data/loading.py`). With two classes, the later in
 string order is positive.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from llpbench.core.registry import OPENML, register_datasets
-from llpbench.data.openml_ids import declared
+from llpbench.data.loading import declared
 
 if TYPE_CHECKING:
     from pandas import DataFrame

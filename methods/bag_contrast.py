@@ -26,7 +26,6 @@ import torch
 from torch import Tensor
 
 from llpbench import Bags, Choice, Method, MethodParams, Model, Now, When, losses, register_method
-from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_residual
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,10 @@ class BagContrast(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the loss of differences and level, or the quadratic form of generalized bags."""
-        residuals, sizes = bag_residuals(model.log_proba(bags), bags), bag_sizes(bags)
+        residuals, sizes = losses.bag_residuals(model.log_proba(bags), bags), losses.bag_sizes(bags)
         if self.params.form == "genbags":
             return _genbags(residuals * sizes.unsqueeze(-1), sizes)
-        level = mean_residual(residuals, sizes).square().sum()
+        level = losses.mean_residual(residuals, sizes).square().sum()
         return _pair_contrast(residuals, sizes) + self.params.level * level
 
 

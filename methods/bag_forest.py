@@ -25,8 +25,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, IntArray, Rows, Schema, register_method
-from llpbench.blocks.binning import FeatureBins, RowBins
-from llpbench.blocks.design import as_proba
+from llpbench.blocks.design import FeatureBins, RowBins, as_proba
 from llpbench.core.bags import BoolArray
 
 _BINS, _CATEGORIES = 16, 40

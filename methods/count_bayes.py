@@ -26,9 +26,8 @@ import numpy as np
 from scipy.special import softmax
 
 from llpbench import BaggedRows, DirectMethod, DirectParams, FloatArray, IntArray, Rows, Schema, register_method
-from llpbench.blocks.binning import RowBins
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.design import soft_labels
+from llpbench.blocks.design import RowBins, soft_labels
 from llpbench.core.ranges import Choice, LogUniform
 
 _BINS, _CATEGORIES = 10, 250

@@ -33,7 +33,6 @@ import torch
 from torch import Tensor, nn
 
 from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Schema, Stage, losses, register_method
-from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_of_others, mean_residual, means_of_bags
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, When
 
@@ -95,8 +94,8 @@ class DebiasedSquare(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the corrected square loss."""
-        residuals, sizes = bag_residuals(log_proba := model.log_proba(bags), bags), bag_sizes(bags)
-        means = means_of_bags(log_proba.exp(), bags.mask)
+        residuals, sizes = losses.bag_residuals(log_proba := model.log_proba(bags), bags), losses.bag_sizes(bags)
+        means = losses.means_of_bags(log_proba.exp(), bags.mask)
         if self.params.form == "leave-out":
             return _leave_out(residuals, means, sizes, bags.prior)
         return _stream(residuals, means, sizes, bags.prior, model.network.offsets.mean, self.params.history)
@@ -116,7 +115,7 @@ def _leave_out(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor) -
     `residuals`, `means` [bags, classes]; `sizes` [bags], 0 for bags without known counts. Without others, o_k is 0.
     """
     accompanied = (sizes.sum() - sizes > 0).unsqueeze(-1)
-    offsets = torch.where(accompanied, mean_of_others(means, sizes) - prior, 0.0)
+    offsets = torch.where(accompanied, losses.mean_of_others(means, sizes) - prior, 0.0)
     each = sizes * (offsets - residuals).square().sum(dim=-1) + offsets.square().sum(dim=-1)
     return losses.masked_mean(each, sizes > 0)
 
@@ -126,7 +125,7 @@ def _stream(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor, old:
 
     F = history * `old` + (1 - history) * the step's mean. Its gradient is that of the step's mean.
     """
-    here = mean_residual(means, sizes)
+    here = losses.mean_residual(means, sizes)
     running = history * old + (1 - history) * here.detach() + (here - here.detach())
     offset = (running - prior).square().sum()
     return losses.masked_mean(sizes * residuals.square().sum(dim=-1) - (sizes - 1) * offset, sizes > 0)

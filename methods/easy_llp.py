@@ -29,7 +29,6 @@ import torch
 from torch import Tensor
 
 from llpbench import Bags, Choice, Method, MethodParams, Model, Now, losses, register_method
-from llpbench.blocks.residuals import bag_sizes, mean_of_others, means_of_bags
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,8 @@ class EasyLLP(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the estimate."""
-        means = means_of_bags(_class_losses(model.log_proba(bags), self.params.loss), bags.mask)
-        return losses.masked_mean(_bag_estimates(means, bag_sizes(bags), bags, self.params.baseline), bags.known)
+        means = losses.means_of_bags(_class_losses(model.log_proba(bags), self.params.loss), bags.mask)
+        return losses.masked_mean(_bag_estimates(means, losses.bag_sizes(bags), bags, self.params.baseline), bags.known)
 
 
 def _class_losses(log_proba: Tensor, kind: str) -> Tensor:
@@ -71,7 +70,7 @@ def _bag_estimates(means: Tensor, sizes: Tensor, bags: Bags, baseline: str) -> T
     level, subtracted = means, torch.zeros_like(means)
     if baseline == "others":
         accompanied = (sizes.sum() - sizes > 0).unsqueeze(-1)
-        others = mean_of_others(means, sizes)
+        others = losses.mean_of_others(means, sizes)
         level, subtracted = torch.where(accompanied, others, means), torch.where(accompanied, others, 0.0)
     contrast = ((bags.proportions - bags.prior) * (means - subtracted)).sum(dim=-1)
     estimates: Tensor = sizes * contrast + (bags.prior * level).sum(dim=-1)

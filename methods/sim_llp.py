@@ -22,7 +22,6 @@ import torch
 from torch import Tensor, nn
 
 from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Schema, Stage, losses, register_method
-from llpbench.blocks.residuals import bag_residuals
 from llpbench.core.model import Encoder, Model, Network, Random
 from llpbench.core.ranges import AtLeast, Choice, LogUniform
 
@@ -79,7 +78,7 @@ class SimLLP(Method):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the square loss of bags; in the second stage, also the loss of similar rows."""
         log_proba = model.log_proba(bags)
-        of_bags = losses.masked_mean(bag_residuals(log_proba, bags).square().sum(dim=-1), bags.known)
+        of_bags = losses.masked_mean(losses.bag_residuals(log_proba, bags).square().sum(dim=-1), bags.known)
         if now.stage == "proportions":
             return of_bags
         assert model.random is not None

@@ -6,12 +6,16 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+import llpbench
 from llpbench.core.errors import LLPBenchWarning
+
+PACKAGE = Path(llpbench.__file__).parent
 
 
 def people(rows: int = 600, bags: int = 40, seed: int = 0, classes: int = 2) -> tuple[pd.DataFrame, Any, Any]:
@@ -46,6 +50,8 @@ def warned(about: str, match: str = "", times: int | None = None) -> Iterator[li
         warnings.simplefilter("always")
         yield found
     messages = [each.message for each in caught]
+    inside = [each for each in caught if each.filename.startswith(str(PACKAGE))]
+    assert inside == [], "warnings are of the user's line"
     found += [str(each) for each in messages if isinstance(each, LLPBenchWarning) and each.about == about]
     assert any(re.search(match, each) for each in found), f"no warning about {about}, but {[*map(str, messages)]}"
     assert times in (None, len(found))

@@ -14,12 +14,22 @@ from llpbench.core.bags import BaggedRows, Bags, Rows, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import Encoder, Random
-from llpbench.data.toy import toy_task
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.encoders.saint import Saint, _SaintParams
+from llpbench.training.cohort import EncoderFactory, Outcome, Trainee
 from llpbench.training.device import Machine
-from llpbench.training.members import EncoderFactory, Outcome, Trainee
 from llpbench.training.population import Population
+
+
+def toy_task(
+    seed: int = 0, classes: int = 2, supervision: str = "bags", size: int = 16, unequal: bool = False, rows: int = 400
+) -> Task:
+    """Return a task on the toy table, with bags drawn by `seed`."""
+    table = toy_table(rows=rows, classes=classes)
+    return build_task(table, toy_assignment(rows, size, seed, unequal), supervision=supervision)
+
 
 SCHEMA = toy_task(0).schema
 SMALL = MethodParams(hidden=16, learning_rate=0.01)

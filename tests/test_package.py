@@ -62,7 +62,7 @@ def test_public_modules_have_docstrings() -> None:
     assert [file for file in public if not ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))] == []
 
 
-MOST_PUBLIC_NAMES, MOST_FILES = 842, 254
+MOST_PUBLIC_NAMES, MOST_FILES = 801, 244
 """ceilings of top-level functions and classes without an underscore, and of files: lower them when there are fewer"""
 
 
@@ -155,15 +155,6 @@ def test_changelog_and_citation_have_this_version() -> None:
     assert {"message", "title", "authors"} <= cited.keys()
     released = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert released[:2] == ["Unreleased", llpbench.__version__]
-
-
-def test_commit_hooks_are_ci_checks() -> None:
-    (repo,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
-    commands = [hook["entry"] for hook in repo["hooks"]]
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert repo["repo"] == "local", "nothing is fetched"
-    assert all(f'/{command.split()[0]}"' in script for command in commands[:3])
-    assert (ROOT / commands[3].split()[1]).is_file()
 
 
 def test_checkout_adds_only_contributions_to_package() -> None:

@@ -124,33 +124,3 @@ def test_every_kind_of_block_is_known() -> None:
     """A misspelt language would leave a block untested; blocks without one are output."""
     assert {block.language for block in BLOCKS} <= {"bash", "python", "toml", "text"}
     assert any(block.file for block in BLOCKS)
-
-
-def steps(environment: str, *, lines: list[str]) -> list[list[str]]:
-    """Commands by their words, those alone that make or use the virtual environment, which is called `.venv`."""
-    return [shlex.split(line.replace(environment, ".venv")) for line in lines if environment in line]
-
-
-class TestSetUp:
-    FIRST = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e . && .venv/bin/llpbench run "
-    SECOND = "python3 -m venv .venv-test && .venv-test/bin/pip install -c constraints.txt -e '.[test,docs]' && "
-
-    def test_two_commands_set_everything_up(self) -> None:
-        lines = README.splitlines()
-        assert sum(line.startswith(self.FIRST) for line in lines) == 1
-        assert lines.count(self.SECOND + ".venv-test/bin/pytest") == 1
-
-    def test_ci_installs_as_the_second_command_does_then_checks_then_tests(self) -> None:
-        (command,) = (line for line in README.splitlines() if line.startswith(self.SECOND))
-        *install, tests = steps(".venv-test", lines=command.split(" && "))
-        script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-        script = script[script.index("\npython3 -m venv ") :]
-        assert steps("$venv", lines=script.splitlines()) == [
-            *install,
-            [".venv/bin/ruff", "check", "."],
-            [".venv/bin/ruff", "format", "--check", "."],
-            ["./.ci/types", ".venv/bin/mypy", "&"],
-            [".venv/bin/python", "docs/build_site.py"],
-            [*tests, "--collect-only", ">", "/dev/null", "||", "true"],
-            [*tests, "-n", "2", "--dist", "worksteal"],
-        ]

@@ -14,8 +14,8 @@ from llpbench.core.cell import Protocol
 from llpbench.core.method import Method
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
+from llpbench.training.cohort import Trainee, encoder_factory
 from llpbench.training.device import Machine
-from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.training.stage import StageRun

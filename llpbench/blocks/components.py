@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from llpbench.blocks.binning import FeatureBins, RowBins
+from llpbench.blocks.design import FeatureBins, RowBins
 from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import FloatArray, IntArray, Rows
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, solve_triangular
 
-from llpbench.blocks.binning import FeatureBins
 from llpbench.blocks.components import Components
+from llpbench.blocks.design import FeatureBins
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.effects import FeatureEffect, Scale

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from llpbench.cli.helping import Command
-from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo
+from llpbench.cli.options import AnyPath, Command, add_options, load_plugins, plugin_option
+from llpbench.cli.output import echo, percent, print_table, show_texts
 from llpbench.cli.reading_options import (
     Formats,
     bag_options,
@@ -35,6 +34,7 @@ from llpbench.training.memory import keep_freed
 if TYPE_CHECKING:
     from pandas import DataFrame, Index
 
+    from llpbench.core.effects import FeatureEffect
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.tables.csv_dialect import FileFormat
 
@@ -328,8 +328,6 @@ def _where(found: DataFrame, wanted: dict[str, str], bags: list[str]) -> DataFra
 
 def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
     """Print shares with their intervals, at most `_MOST_LINES`."""
-    from llpbench.cli.console_tables import percent, show_texts
-
     shown = lines.head(_MOST_LINES)
     shares = map(percent, *(shown[name] for name in ("share", "share_lower", "share_upper")))
     rows = [[*map(str, key), share] for key, share in zip(shown[[*names, "class"]].to_numpy(), shares, strict=True)]
@@ -367,7 +365,6 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
     """
     load_plugins(plugin)
     check_plot(out, "--out")
-    from llpbench.cli.console_tables import effects_table, show
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.report.plots.layout import save_figure
     from llpbench.report.plots.own_figures import effect_panels
@@ -376,9 +373,20 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
     name = _class_of(fitted, label)
     found = fitted.effects(name)
     save_figure(lambda: effect_panels(found, f"{model}: effects on {name}"), out)
-    show(effects_table(found))
+    print_table(["feature", "importance", "undetermined", "lowest", "", "highest", ""], _effect_rows(found))
     echo(f"{model}, {len(fitted.bags_):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
     return 0
+
+
+def _effect_rows(effects: Sequence[FeatureEffect]) -> Iterator[Sequence[str]]:
+    """Yield effects of features: size, uncertainty, and where they are lowest and highest."""
+    from llpbench.core.effects import FeatureEffects, bin_text
+
+    for effect in FeatureEffects(effects).strongest(12):
+        ends = []
+        for place in (int(effect.values.argmin()), int(effect.values.argmax())):
+            ends += [f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}", bin_text(effect, place)]
+        yield effect.name, f"{effect.importance:.2f}", f"{effect.undetermined:.2f}", *ends
 
 
 def check_plot(path: Path, flag: str) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from llpbench.cli.applying import check_plot
-from llpbench.cli.helping import CROSS_TABLE, Command
-from llpbench.cli.options import AnyPath
-from llpbench.cli.output import echo
+from llpbench.cli.options import CROSS_TABLE, AnyPath, Command
+from llpbench.cli.output import echo, percent, show_texts
 from llpbench.cli.reading_options import Formats, format_options, warnings_as_lines
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
@@ -72,7 +71,6 @@ def estimate_table(
     import pandas as pd
     from pandas.api.types import is_numeric_dtype
 
-    from llpbench.cli.console_tables import percent, show_texts
     from llpbench.owndata.cross_tables import NUMBERS, SHARES, cross_table
     from llpbench.owndata.group_estimates import ALL
     from llpbench.report.plots.layout import save_figure

@@ -1,6 +1,6 @@
-"""`llpbench list`: names with their facts and a sentence on each, as lines that fit the terminal.
+"""`llpbench list`, `check` and `data`: names with their facts, checks of entries, and sources of datasets.
 
-It loads neither rich nor the modules of entries, so it answers at once.
+Lists load neither rich nor the modules of entries, so they answer at once.
 """
 
 from __future__ import annotations
@@ -11,17 +11,76 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from llpbench.core.registry import FAMILIES, METHODS, Entry, Registry
+import click
+
+from llpbench.cli import FAILED
+from llpbench.cli.options import Command, CommandGroup, checked_argument, data_dir_option, load_plugins, plugin_option
+from llpbench.cli.output import echo, print_table
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.registry import DATASETS, FAMILIES, METHODS, REGISTRIES, Entry
 from llpbench.core.text import plural
 
 if TYPE_CHECKING:
-    from llpbench.core.studies import Study
+    from llpbench.conformance import Verdict
     from llpbench.data.suites import SuiteEntry
 
 _INDENT = 4
+"""Characters before the sentences of a list."""
 
 
-class Item(NamedTuple):
+_LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "params")
+"""Kinds that `llpbench list` shows. The last one needs a method."""
+
+
+@click.command("list", cls=Command, examples=("llpbench list methods", "llpbench list params dllp"))
+@click.argument("what", type=click.Choice(_LISTED), required=False)
+@click.argument("method", required=False)
+@plugin_option
+def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
+    """List methods, datasets, suites, studies, baggings, encoders or hyperparameters.
+
+    Without an argument, show the number of each. `params METHOD` lists the hyperparameters of a method.
+    """
+    load_plugins(plugin)
+    if (what == "params") != (method is not None):
+        raise LLPBenchError(
+            "only list params takes the name of a method. Write, for example, llpbench list params dllp."
+        )
+    for line in _lines(what, method):
+        echo(line)
+    return 0
+
+
+def _lines(what: str | None, method: str | None) -> Iterator[str]:
+    """Yield the lines of a list. Entries indexed from source are not imported."""
+    from llpbench.core.studies import STUDIES
+
+    if what is None:
+        for each in _LISTED[:-1]:
+            number = len(STUDIES if each == "studies" else REGISTRIES[each.removesuffix("s")].names())
+            yield f"llpbench list {each:<16}{number:>3} {each}"
+        yield "llpbench list params METHOD    hyperparameters of a method"
+    elif what == "methods":
+        yield from _method_lines()
+    elif method is not None:
+        items = _hyperparameters(method)
+        yield from _listed(items) if items else [f"{method} has no hyperparameters."]
+    elif what == "studies":
+        yield from _listed([_Item(study.name, [study.title], [study.question]) for study in STUDIES.values()])
+    elif what == "suites":
+        from llpbench.data.suites import list_suites
+
+        yield from _listed([*map(_suite, list_suites())])
+    elif what == "datasets":
+        from llpbench.data.loading import local_names
+
+        entries = (*DATASETS.entries(), *map(DATASETS.entry, local_names()))
+        yield from _listed([*map(_dataset, entries)])
+    else:
+        yield from _listed([*map(_plain, REGISTRIES[what.removesuffix("s")].entries())])
+
+
+class _Item(NamedTuple):
     """A name of the list."""
 
     name: str
@@ -31,7 +90,7 @@ class Item(NamedTuple):
     """shown below the name, each from a new line on; empty ones are skipped"""
 
 
-def listed(items: Sequence[Item]) -> Iterator[str]:
+def _listed(items: Sequence[_Item]) -> Iterator[str]:
     """Yield the lines of a list, as wide as the terminal (80 in files and pipes), broken between words."""
     width = shutil.get_terminal_size().columns
     names = 2 + max((len(item.name) for item in items), default=0)
@@ -47,32 +106,26 @@ def _wrapped(text: str, width: int, indent: int) -> list[str]:
     )
 
 
-def method_lines() -> Iterator[str]:
+def _method_lines() -> Iterator[str]:
     """Yield the lines of all methods by family, default ones first."""
     entries = sorted(METHODS.entries(), key=lambda entry: (FAMILIES.index(entry.family), entry.facts["extra"]))
     for family, members in groupby(entries, key=lambda entry: entry.family):
         yield f"family:{family}"
-        yield from listed([*map(_method, members)])
+        yield from _listed([*map(_method, members)])
         yield ""
     yield "--methods takes names, family:NAME, all, or default (not those marked extra)."
 
 
-def _method(entry: Entry) -> Item:
+def _method(entry: Entry) -> _Item:
     facts = (str(entry.facts["kind"]), "extra" if entry.facts["extra"] else "", str(entry.facts["reference"]))
-    return Item(entry.name, facts, [entry.summary])
+    return _Item(entry.name, facts, [entry.summary])
 
 
-def entry_items(registry: Registry, unlisted: Sequence[str] = ()) -> list[Item]:
-    """Return the entries of a registry, with `unlisted` names. Entries indexed from source are not imported."""
-    of_entry = _dataset if registry.kind == "dataset" else _plain
-    return [of_entry(entry) for entry in (*registry.entries(), *map(registry.entry, unlisted))]
+def _plain(entry: Entry) -> _Item:
+    return _Item(entry.name, [str(entry.facts.get("reference", ""))], [entry.summary])
 
 
-def _plain(entry: Entry) -> Item:
-    return Item(entry.name, [str(entry.facts.get("reference", ""))], [entry.summary])
-
-
-def _dataset(entry: Entry) -> Item:
+def _dataset(entry: Entry) -> _Item:
     from llpbench.data.facts import built_in_facts
 
     code, keys, licence, reference = (
@@ -81,27 +134,16 @@ def _dataset(entry: Entry) -> Item:
     table = entry.facts.get("facts") or built_in_facts().get(entry.name)
     size = plural(table.rows, "row") if table else ""
     bags = f"Natural bags: {', '.join(keys)}." if isinstance(keys, tuple) and keys else ""
-    return Item(entry.name, [str(code), size, str(licence)], [entry.summary, bags, str(reference)])
+    return _Item(entry.name, [str(code), size, str(licence)], [entry.summary, bags, str(reference)])
 
 
-def study_items(studies: Iterable[Study]) -> list[Item]:
-    """Return studies with their questions."""
-    return [Item(study.name, [study.title], [study.question]) for study in studies]
+def _suite(suite: SuiteEntry) -> _Item:
+    """Return a suite with the number of its datasets, and those missing on this machine."""
+    missing = f"Missing here: {', '.join(suite.missing)}." if suite.missing else ""
+    return _Item(suite.name, [plural(len(suite.datasets), "dataset")], [suite.summary, missing])
 
 
-def suite_items(suites: Iterable[SuiteEntry]) -> list[Item]:
-    """Return suites with the number of their datasets, and those missing on this machine."""
-    return [
-        Item(
-            suite.name,
-            [plural(len(suite.datasets), "dataset")],
-            [suite.summary, f"Missing here: {', '.join(suite.missing)}." if suite.missing else ""],
-        )
-        for suite in suites
-    ]
-
-
-def hyperparameter_items(method: str) -> list[Item]:
+def _hyperparameters(method: str) -> list[_Item]:
     """Return a method's hyperparameters: default, search range, condition, meaning."""
     from llpbench.core.ranges import conditions, declarations, ranges
 
@@ -112,5 +154,117 @@ def hyperparameter_items(method: str) -> list[Item]:
         condition = when.get(name)
         only = condition and f"only where {condition.name} = {' or '.join(map(str, condition.values))}"
         facts = (f"default {value}", f"searched {searched[name]}" if name in searched else "", only or "")
-        items.append(Item(name, facts, [meaning]))
+        items.append(_Item(name, facts, [meaning]))
     return items
+
+
+@click.command(cls=Command, examples=("llpbench check my_method.py", "llpbench check dllp"))
+@checked_argument
+@click.option("--dataset", metavar="NAME", help="Check baggings on this dataset.")
+@plugin_option
+def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
+    """Check whether a method, encoder, bagging or dataset keeps the rules.
+
+    The argument is a name or a file. Everything except datasets is checked on toy data, in seconds.
+    """
+    load_plugins(plugin)
+    from llpbench.conformance import find, run_checks, summary
+
+    failed, entries = False, list(find(what))
+    if dataset is not None and not any(entry.kind == "bagging" for entry in entries):
+        raise LLPBenchError(f"--dataset needs a bagging to check, but {what!r} has none. Leave it out.")
+    if dataset is not None:
+        from llpbench.data.loading import load_table
+
+        load_table(dataset, download=False)  # one message, not one in every check
+    for entry in entries:
+        verdicts = list(run_checks(entry, dataset))
+        print_table(["check", "result", "detail"], _verdict_rows(verdicts))
+        echo(summary(entry.name, verdicts))
+        failed |= any(verdict.result == "failed" for verdict in verdicts)
+    return FAILED if failed else 0
+
+
+def _verdict_rows(verdicts: Iterable[Verdict]) -> Iterator[Sequence[str]]:
+    """Yield checks with their results. Checks with the same failure are one row."""
+    rows: dict[tuple[str, ...], list[Verdict]] = {}
+    for verdict in verdicts:
+        alike = (verdict.result, verdict.check.name if verdict.result == "ok" else verdict.detail)
+        rows.setdefault(alike, []).append(verdict)
+    for first, *others in rows.values():
+        more = f" (the same result in: {', '.join(other.check.name for other in others)})" if others else ""
+        yield f"{first.check.title}{more}", first.result, first.detail
+
+
+@click.group(cls=CommandGroup, examples=("llpbench data list", "llpbench data fetch suite:core"))
+def data() -> None:
+    """Find, download and check datasets."""
+
+
+@data.command("list", examples=("llpbench data list", "llpbench data list --data-dir tables"))
+@data_dir_option
+@plugin_option
+def _data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Show every dataset and where it is read from."""
+    from llpbench.data.catalogue import catalogue
+
+    load_plugins(plugin)
+    rows = []
+    for entry in catalogue(data_dir):
+        spec, facts = entry.spec, entry.spec.facts
+        size = ["" if number is None else f"{number:,}" for number in (facts.rows, len(facts.columns))] if facts else []
+        rows.append([spec.name, spec.code, *(size or ["", ""]), entry.found, entry.source, spec.licence])
+    print_table(["dataset", "code", "rows", "features", "found", "source", "licence"], rows)
+    return 0
+
+
+@data.command("fetch", examples=("llpbench data fetch credit,electricity", "llpbench data fetch openml:31"))
+@click.argument("datasets", default="all")
+@data_dir_option
+@plugin_option
+def _data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Download DATASETS that are not on this machine. [default: all that can be downloaded]"""
+    from llpbench.data.loading import locate, provide
+    from llpbench.data.specs import dataset_spec
+
+    failed = 0
+    names = _select_datasets(datasets, plugin)
+    specs = map(dataset_spec, names if datasets == "all" else ())
+    if without := [spec.name for spec in specs if spec.source is None and locate(spec, data_dir) is None]:
+        echo(f"cannot be downloaded, put NAME.parquet into --data-dir: {', '.join(without)}")
+    for name in (name for name in names if name not in without):
+        try:
+            place = provide(dataset_spec(name), data_dir)
+            echo(f"{name}: {place.kind}, {place.path}")
+        except LLPBenchError as error:  # continue with other datasets if a source is down
+            echo(f"llpbench: {error}", err=True)
+            failed += 1
+    return FAILED if failed else 0
+
+
+@data.command("verify", examples=("llpbench data verify", "llpbench data verify adult --data-dir tables"))
+@click.argument("datasets", default="all")
+@data_dir_option
+@plugin_option
+def _data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
+    """Check the local copies of DATASETS against their declarations."""
+    from llpbench.data.catalogue import verify
+    from llpbench.data.sources import Generated
+
+    findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]
+    rows = []
+    for found in findings:
+        location = found.location.kind if found.location else ""
+        rows.append([found.spec.name, found.check, location, found.fingerprint[:16], found.problem])
+    print_table(["dataset", "check", "found", "fingerprint", "problem"], rows)
+    for found in findings:
+        if found.fingerprint and not (found.spec.sha256 or isinstance(found.spec.source, Generated)):
+            echo(f'{found.spec.name}: to refuse other copies, declare sha256="{found.fingerprint}"')
+    return 0 if not any(found.problem for found in findings) else FAILED
+
+
+def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
+    from llpbench.data.suites import select_datasets
+
+    load_plugins(plugin)
+    return select_datasets(pattern)

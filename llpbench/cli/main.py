@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,31 +15,34 @@ import click
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
 from llpbench.cli.applying import effects, estimate, predict
 from llpbench.cli.estimating_tables import estimate_table
-from llpbench.cli.fetching import data
-from llpbench.cli.helping import REPORT, RUN, CommandGroup
+from llpbench.cli.listing import check, data, list_
 from llpbench.cli.options import (
+    REPORT,
+    RUN,
     AnyPath,
-    checked_argument,
+    CommandGroup,
     journal_option,
     load_plugins,
     out_option,
     plugin_option,
     run_options,
 )
-from llpbench.cli.output import OutputError, echo, standard_streams, tables_console
+from llpbench.cli.output import OutputError, echo, print_table, standard_streams, tables_console
 from llpbench.cli.own_data import choose, fit
 from llpbench.core import __version__
+from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import clean, hint, plural, some_of
 from llpbench.running.interrupts import interruptible
 from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
-    from llpbench.core.record import Record
+    from llpbench.core.record import Record, TuningRecord
     from llpbench.core.studies import Study
     from llpbench.report.publishing import Published
     from llpbench.results.journal import Contents
     from llpbench.results.merging import Preference
+    from llpbench.running.planning import Plan
 
 
 _TRIALS = 50
@@ -107,13 +111,8 @@ def cli() -> None:
     """
 
 
-cli.add_command(choose)
-cli.add_command(data)
-cli.add_command(effects)
-cli.add_command(estimate)
-cli.add_command(estimate_table)
-cli.add_command(fit)
-cli.add_command(predict)
+for _command in (check, choose, data, effects, estimate, estimate_table, fit, list_, predict):
+    cli.add_command(_command)
 
 
 @cli.command(
@@ -159,7 +158,6 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     settings = _settings(preset, config, flags)
     if settings.tune is None:
         settings = _settings(preset, config, flags | {"tune": str(_TRIALS)})
-    from llpbench.cli.console_tables import show, tunings_table
     from llpbench.running import runner
     from llpbench.running.display import make_display
     from llpbench.tuning.configurations import FOLDER, write_configurations
@@ -167,7 +165,10 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     settings = replace(settings, tune_only=True)
     summary = runner.run(settings, make_display())
     made = summary.contents.tunings
-    show(tunings_table(made[name] for name in summary.plan.tunings if name in made))
+    print_table(
+        ["cell", "criterion", "trials", "stopped", "failed", "default", "best", "changed"],
+        _tuning_rows(made[name] for name in summary.plan.tunings if name in made),
+    )
     files = write_configurations(summary.contents.tunings.values(), settings.out)
     echo(
         f"journal: {settings.out}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
@@ -187,88 +188,6 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
 def plan(preset: str | None, config: str | None, **flags: Any) -> int:
     """Show what a run would do and how long it would take."""
     return _show_plan(_settings(preset, config, flags))
-
-
-_LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "params")
-"""Kinds that `llpbench list` shows. The last one needs a method."""
-
-
-@cli.command("list", examples=("llpbench list methods", "llpbench list params dllp"))
-@click.argument("what", type=click.Choice(_LISTED), required=False)
-@click.argument("method", required=False)
-@plugin_option
-def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
-    """List methods, datasets, suites, studies, baggings, encoders or hyperparameters.
-
-    Without an argument, show the number of each. `params METHOD` lists the hyperparameters of a method.
-    """
-    from llpbench.cli import listing
-    from llpbench.core.registry import REGISTRIES
-
-    load_plugins(plugin)
-    if (what == "params") != (method is not None):
-        raise LLPBenchError(
-            "only list params takes the name of a method. Write, for example, llpbench list params dllp."
-        )
-    if what is None:
-        for each in _LISTED[:-1]:
-            number = (
-                len(_select_studies("all")) if each == "studies" else len(REGISTRIES[each.removesuffix("s")].names())
-            )
-            echo(f"llpbench list {each:<16}{number:>3} {each}")
-        echo("llpbench list params METHOD    hyperparameters of a method")
-    elif what == "methods":
-        _echo_all(listing.method_lines())
-    elif method is not None:
-        items = listing.hyperparameter_items(method)
-        _echo_all(listing.listed(items) if items else [f"{method} has no hyperparameters."])
-    elif what == "studies":
-        _echo_all(listing.listed(listing.study_items(_select_studies("all"))))
-    elif what == "suites":
-        from llpbench.data.suites import list_suites
-
-        _echo_all(listing.listed(listing.suite_items(list_suites())))
-    else:
-        unlisted: list[str] = []
-        if what == "datasets":
-            from llpbench.data.openml_ids import local_names
-
-            unlisted = local_names()
-        _echo_all(listing.listed(listing.entry_items(REGISTRIES[what.removesuffix("s")], unlisted)))
-    return 0
-
-
-def _echo_all(lines: Iterable[str]) -> None:
-    for line in lines:
-        echo(line)
-
-
-@cli.command(examples=("llpbench check my_method.py", "llpbench check dllp"))
-@checked_argument
-@click.option("--dataset", metavar="NAME", help="Check baggings on this dataset.")
-@plugin_option
-def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
-    """Check whether a method, encoder, bagging or dataset keeps the rules.
-
-    The argument is a name or a file. Everything except datasets is checked on toy data, in seconds.
-    """
-    load_plugins(plugin)
-    from llpbench.cli.console_tables import show, verdicts_table
-    from llpbench.conformance import find, run_checks, summary
-
-    failed, entries = False, list(find(what))
-    if dataset is not None and not any(entry.kind == "bagging" for entry in entries):
-        raise LLPBenchError(f"--dataset needs a bagging to check, but {what!r} has none. Leave it out.")
-    if dataset is not None:
-        from llpbench.data.loading import load_table
-
-        load_table(dataset, download=False)  # one message, not one in every check
-    for entry in entries:
-        verdicts = list(run_checks(entry, dataset))
-        show(verdicts_table(verdicts))
-        echo(summary(entry.name, verdicts))
-        failed |= any(verdict.result == "failed" for verdict in verdicts)
-    return FAILED if failed else 0
 
 
 @cli.command(
@@ -394,26 +313,12 @@ def compare(rivals: str | None, against: str | None, ablations: bool, journals: 
     return 0
 
 
-@cli.command(examples=('eval "$(llpbench completion bash)"', "llpbench completion fish | source"))
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> int:
-    """Print the script for completion in a shell."""
-    from click.shell_completion import get_completion_class
-
-    made = get_completion_class(shell)
-    assert made is not None
-    click.echo(made(cli, {}, "llpbench", "_LLPBENCH_COMPLETE").source())
-    return 0
-
-
 def _settings(preset: str | None, config: str | None, flags: dict[str, Any]) -> Settings:
     given = {name.replace("_", "-"): value for name, value in flags.items() if value is not None and value != ()}
     return resolve(given, preset=preset, config=None if config is None else Path(config))
 
 
 def _show_plan(settings: Settings) -> int:
-    from llpbench.cli.console_tables import plan_table, show
-
     gc.disable()  # imports make so many objects that collections take a tenth of the time
     try:
         from llpbench.running import runner
@@ -421,7 +326,7 @@ def _show_plan(settings: Settings) -> int:
         found, estimate = runner.preview(settings, lambda text: echo(text, err=True))
     finally:
         gc.enable()
-    show(plan_table(found))
+    print_table(["cell", "state", "done", "failed", "stale", "missing"], _plan_rows(found))
     for change in found.changes:
         echo(f"stale: {change}")
     for reason in found.reasons:
@@ -430,6 +335,39 @@ def _show_plan(settings: Settings) -> int:
         echo(f"warning: {doubt}")
     echo(f"{runner.counts(found)}; {runner.about(estimate)} one after the other")
     return 0
+
+
+def _tuning_rows(records: Iterable[TuningRecord]) -> Iterator[Sequence[str]]:
+    """Yield the configurations that searches chose, by criterion."""
+    for record in records:
+        start, trials = record["spec"]["cell"], record["trials"]
+        states = Counter(trial["status"] for trial in trials)
+        numbers = map(str, (len(trials), states["stopped"], states["failed"] + states["out-of-memory"]))
+        cell = [str(Cell.of(start)), *numbers]
+        for name, choice in record["best"].items():
+            values = ["" if value is None else f"{value:.4f}" for value in (choice["default"], choice["value"])]
+            differs = {key: value for key, value in choice["params"].items() if value != start["params"].get(key)}
+            changed = ", ".join(f"{key}={value}" for key, value in differs.items())
+            yield cell[0], name, *cell[1:], *values, changed or "nothing"
+        if not record["best"]:
+            yield cell[0], "", *cell[1:], "", "", record["reason"]
+
+
+def _plan_rows(plan: Plan) -> Iterator[Sequence[str]]:
+    """Yield searches and cells with their states and seeds."""
+    from llpbench.training.specification import configuration  # torch
+
+    for planned in plan.entries:
+        differs = configuration(planned.cell) if planned.tuning is None else ""
+        name = f"{planned.tuning or planned.cell}{f' ({differs})' if differs else ''}"
+        yield name, planned.state, *map(_seeds, (planned.done, planned.failed, [*planned.stale], planned.missing))
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    """Return `0-9` for consecutive seeds, `0,3,7` otherwise."""
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]}-{seeds[-1]}"
+    return ",".join(map(str, seeds))
 
 
 def _show_published(published: Published, studies: Sequence[Study] | None, records: Sequence[Record]) -> None:

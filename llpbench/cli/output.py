@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
 
 _UNLIMITED = 100_000
 """Characters of a line in a file or pipe."""
+
+
+_STYLES = {
+    "done": "green",
+    "ok": "green",
+    "failed": "red",
+    "stale": "magenta",
+    "to run": "cyan",
+    "impossible": "yellow",
+    "does not apply": "yellow",
+}
+"""Colours of states and results."""
 
 
 class OutputError(Exception):
@@ -38,6 +51,39 @@ def tables_console() -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _UNLIMITED
     return console
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
+    """Print a table. Long texts are folded, states and results have colours."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        cells = zip(headings, map(printable, row), strict=True)
+        styled = ((cell, _STYLES[cell] if heading in ("state", "result") else "") for heading, cell in cells)
+        table.add_row(*(Text(cell, style=style) for cell, style in styled))
+    tables_console().print(table)
+
+
+def show_texts(title: str, caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """Print a table of texts, split into parts that fit the width."""
+    from llpbench.report.report_table import Field, Heading, ReportTable
+    from llpbench.report.terminal import render_tables
+
+    columns = [
+        (Heading(name, numeric=False), [*map(Field.text, texts)])
+        for name, texts in zip(headings, zip(*rows, strict=True), strict=True)
+    ]
+    render_tables([ReportTable("", title, caption, columns)], tables_console())
+
+
+def percent(share: float, lower: float, upper: float) -> str:
+    """Return a share with its interval; `-` for the share of nobody."""
+    return "-" if isnan(share) else f"{100 * share:.1f} [{100 * lower:.1f}, {100 * upper:.1f}]"
 
 
 class _Stream:

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from llpbench.cli import FAILED
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo
+from llpbench.cli.output import echo, show_texts
 from llpbench.cli.reading_options import (
     Formats,
     bag_options,
@@ -441,7 +441,6 @@ def choose(
 
 def _show_board(found: MethodChoice) -> None:
     """Print the board, with some more criteria than that of the recommendation."""
-    from llpbench.cli.console_tables import show_texts
     from llpbench.core.criteria import CRITERIA
     from llpbench.owndata.choosing import DECIDES
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import click
 
-from llpbench.cli.helping import OWN_DATA, Command
-from llpbench.cli.options import add_options
+from llpbench.cli.options import OWN_DATA, Command, add_options
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.tables.column_names import csv_parts

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 
-from llpbench.conformance.checks import CHECKS, Check, Result, Verdict
+from llpbench.conformance.checks import CHECKS, Check, Verdict
 from llpbench.conformance.of_baggings import BAGGING_CHECKS, BaggingSubject
 from llpbench.conformance.of_datasets import DATASET_CHECKS, DatasetSubject
 from llpbench.conformance.of_encoders import ENCODER_CHECKS, EncoderSubject
@@ -76,14 +77,12 @@ def run_checks(entry: Entry, dataset: str | None = None) -> Iterator[Verdict]:
         torch.set_num_threads(before)
 
 
-def summary(name: str, verdicts: Iterable[Verdict]) -> str:
+def summary(name: str, verdicts: Collection[Verdict]) -> str:
     """Return one line with the number of passed checks and the names of failed ones."""
-    by_result: dict[Result, list[str]] = {result: [] for result in get_args(Result)}
-    for verdict in verdicts:
-        by_result[verdict.result].append(verdict.check.name)
-    passed, failed, without = (by_result[each] for each in ("ok", "failed", "does not apply"))
-    text = f"{name}: {plural(len(passed), 'check')} passed"
-    text += f", {len(without)} without meaning for it" if without else ""
+    number = Counter(verdict.result for verdict in verdicts)
+    failed = [verdict.check.name for verdict in verdicts if verdict.result == "failed"]
+    text = f"{name}: {plural(number['ok'], 'check')} passed"
+    text += f", {number['does not apply']} without meaning for it" if number["does not apply"] else ""
     return text + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")
 
 

@@ -45,13 +45,7 @@ from llpbench.core.text import fault
 from llpbench.core.tuning_spec import Tuning
 from llpbench.data.baggings import grouped
 from llpbench.data.tasks import count_labels
-from llpbench.data.toy import (
-    constant_proportions,
-    permuted_within,
-    pure_bags,
-    toy_assignment,
-    toy_table,
-)
+from llpbench.data.toy import constant_proportions, permuted_within, pure_bags, toy_assignment, toy_table
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.training.declaration import complaints, course_faults
 from llpbench.training.device import Machine
@@ -121,7 +115,7 @@ def _trains(subject: Subject) -> str:
     """It trains, and predicts probabilities."""
     proba = subject.learned.proba
     if not subject.direct:
-        return f"{subject.learned.source.stack.theta.shape[1]:,} parameters"  # type: ignore[union-attr]
+        return f"{subject.learned.source.stack.theta.shape[1]:,} parameters"
     return "probabilities" if np.allclose(proba.sum(axis=1), 1, atol=1e-4) else "scores in [0, 1]"
 
 
@@ -181,8 +175,7 @@ def _padding(subject: Subject) -> str:
         difference = float(np.abs(wider.proba - learned.proba).max())
         require(difference < CLOSE, f"more padding (-1 in `index`) changes predictions by {difference:.2g}")
         return "more padding changes nothing"
-    population: Any = learned.source
-    if all(stage.unit == "rows" for stage in population.members[0].method.stages):
+    if all(stage.unit == "rows" for stage in learned.source.members[0].method.stages):
         return "trained; its steps draw single rows, which need no padding"
     network, method, bags = _step_of(learned, task)
     dirty = [_with_garbage(bags, task, seed) for seed in (1, 2)]
@@ -277,13 +270,7 @@ def _rows_alone(subject: Subject) -> str:
     rows, learned = subject.toy().test.rows, subject.learned
     for few in (np.arange(1), np.arange(7), np.arange(len(rows.numeric))[::-1]):
         some = Rows(*(part[few] for part in rows))
-        if subject.direct:
-            predictor: Any = learned.source
-            proba = np.asarray(predictor(some))
-        else:
-            population: Any = learned.source
-            proba = population.predict(0, learned.kept["l1"][None], some)[0]
-        difference = float(np.abs(proba - learned.proba[few]).max())
+        difference = float(np.abs(learned.predict(some) - learned.proba[few]).max())
         require(difference < CLOSE, f"predictions of a row depend on the rows beside it: {difference:.2g} apart")
     return "other rows do not change the prediction of a row"
 
@@ -292,8 +279,7 @@ def _saved(subject: Subject) -> str:
     """A trained model predicts the same, also with loaded weights."""
     task, learned = subject.toy(), subject.learned
     if subject.direct:
-        predictor: Any = learned.source
-        again = np.array_equal(predictor(task.test.rows), learned.proba)
+        again = np.array_equal(learned.predict(task.test.rows), learned.proba)
         require(again, "the predictor gives different predictions the second time")
         return "called again, it predicts the same"
     file = io.BytesIO()
@@ -375,7 +361,7 @@ def checks_of(*functions: Callable[[Any], str]) -> tuple[Check, ...]:
 
 def _step_of(learned: Learned, task: Task) -> tuple[Network, Method, Bags]:
     """Return a trained network, its method, and a step of two bags, or of two rows if no stage draws bags."""
-    population: Any = learned.source
+    population = learned.source
     method: Method = population.members[0].method
     unit = "bags" if any(stage.unit == "bags" for stage in method.stages) else "rows"
     state = population.state

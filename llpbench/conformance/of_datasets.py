@@ -11,7 +11,7 @@ from llpbench.conformance.checks import checks_of
 from llpbench.conformance.subject import InapplicableError, require
 from llpbench.core.registry import Entry
 from llpbench.core.tables import Table
-from llpbench.data.loading import absence, load_table, locate
+from llpbench.data.loading import load_table, locate
 from llpbench.data.specs import DatasetSpec, dataset_spec
 from llpbench.data.splits import assign_bags, largest_bag_size
 
@@ -38,7 +38,7 @@ class DatasetSubject:
         """Table of the dataset, checked against its declaration."""
         if locate(self.spec) is None:
             fetch = f"llpbench data fetch {self.name}"
-            raise InapplicableError(f"not on this machine: {fetch}" if self.spec.remote else absence(self.spec))
+            raise InapplicableError(f"not on this machine: {fetch}" if self.spec.remote else self.spec.absence)
         return load_table(self.name, download=False)
 
     @property

@@ -11,12 +11,7 @@ import torch
 from torch import Tensor
 
 from llpbench.conformance.checks import CLOSE, LEARNED, LEARNING_EPOCHS, checks_of, together
-from llpbench.conformance.subject import (
-    USUAL,
-    Subject,
-    require,
-    with_awkward,
-)
+from llpbench.conformance.subject import USUAL, Subject, require, with_awkward
 from llpbench.core.bags import Rows, Schema, Task
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Encoder, Encoding, Random

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from llpbench.core.bags import FloatArray, Schema, Task
+from llpbench.core.bags import FloatArray, Rows, Schema, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
@@ -24,9 +24,9 @@ from llpbench.core.text import fault
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import awkward_tables, toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.training.cohort import Outcome, Trainee
 from llpbench.training.declaration import course_faults, is_a
 from llpbench.training.device import Machine
-from llpbench.training.members import Outcome, Trainee
 from llpbench.training.population import Population
 
 ROWS = 400
@@ -54,9 +54,15 @@ class Learned:
     """by criterion: weights [parameters] of a neural method, predictions of a direct method"""
     proba: FloatArray
     """[rows, classes] predictions for the test rows"""
-    source: Population | Predictor
+    source: Any
+    """population of a neural method, predictor of a direct one"""
     values: Mapping[str, float]
     """by criterion of a neural method: its value for the weights that it selected"""
+
+    def predict(self, rows: Rows) -> FloatArray:
+        """Return predictions [rows, classes]."""
+        neural = isinstance(self.source, Population)
+        return np.asarray(self.source.predict(0, self.kept["l1"][None], rows)[0] if neural else self.source(rows))
 
 
 class Subject:

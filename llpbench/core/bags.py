@@ -199,9 +199,7 @@ class BaggedRows(_Counted):
 
     def where_known(self) -> Self:
         """Return the bags with known counts and their rows, for methods that cannot use the other bags."""
-        if self.known.all():
-            return self
-        return self.some(self.known)
+        return self if self.known.all() else self.some(self.known)
 
     def some(self, bags: BoolArray) -> Self:
         """Return the selected bags and their rows; `bags` is a mask [bags]."""

@@ -143,9 +143,9 @@ def bin_text(effect: FeatureEffect, place: int) -> str:
 
 def _edge_texts(edges: Sequence[float]) -> list[str]:
     """Return edges such as `0.25`, `7318`, `67,830`: four digits, or more if neighbours would be equal."""
-    for digits in range(4, 12):
+    for digits in range(4, 10):
         rounded = [float(f"{edge:.{digits}g}") for edge in edges]
-        texts = [f"{edge:{',' if abs(edge) >= 10_000 else ''}.12g}" for edge in rounded]
+        texts = [f"{edge:{',' if abs(edge) >= 10_000 else ''}.9g}" for edge in rounded]
         if len(set(texts)) == len(set(edges)):
             break
     return texts if edges else []

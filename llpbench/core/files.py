@@ -146,11 +146,13 @@ def temporary_folder(base: Path | None = None, size: int = 0) -> Iterator[Path]:
 
     Raises `DataError` if the disk has no room for files of `size` bytes.
     """
-    from filelock import FileLock
+    from filelock import FileLock, Timeout
 
     while True:
         root = private_root(base)
-        _remove_abandoned(root)
+        for abandoned in root.glob(f"{_PREFIX}*"):  # of processes that were killed
+            with suppress(Timeout, OSError), FileLock(abandoned / _LOCK, timeout=0):
+                shutil.rmtree(abandoned, ignore_errors=True)
         with suppress(FileNotFoundError):  # another process has removed the folder before it was locked
             folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
             lock = FileLock(folder / _LOCK)
@@ -167,15 +169,6 @@ def temporary_folder(base: Path | None = None, size: int = 0) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         lock.release()
-
-
-def _remove_abandoned(root: Path) -> None:
-    """Remove the folders of processes that were killed."""
-    from filelock import FileLock, Timeout
-
-    for folder in root.glob(f"{_PREFIX}*"):
-        with suppress(Timeout, OSError), FileLock(folder / _LOCK, timeout=0):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -21,12 +21,7 @@ def _settings() -> dict[str, tuple[Any, Callable[[Any], object]]]:
     import torch
 
     cudnn = torch.backends.cudnn
-    cudnn_flags = {name: getattr(cudnn, name) for name in ("enabled", "benchmark", "deterministic")}
-
-    def set_cudnn(flags: dict[str, bool]) -> None:
-        for name, flag in flags.items():
-            setattr(cudnn, name, flag)
-
+    flags = cudnn.enabled, cudnn.benchmark, cudnn.deterministic
     device = torch.get_default_device()
     settings: dict[str, tuple[Any, Callable[[Any], object]]] = {
         "torch's default dtype": (torch.get_default_dtype(), torch.set_default_dtype),
@@ -39,7 +34,7 @@ def _settings() -> dict[str, tuple[Any, Callable[[Any], object]]]:
             torch.set_float32_matmul_precision,
         ),
         "torch's autocast": (torch.is_autocast_enabled("cpu"), partial(torch.set_autocast_enabled, "cpu")),
-        "cuDNN's flags": (cudnn_flags, set_cudnn),
+        "cuDNN's flags": (flags, lambda old: cudnn.set_flags(old[0], old[1], None, old[2])),
         "numpy's handling of floating-point errors": (np.geterr(), lambda old: np.seterr(**old)),
     }
     if (sklearn := sys.modules.get("sklearn")) is not None:  # its import takes a second

@@ -23,11 +23,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llpbench.core import PACKAGE, __version__
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, Entry
+
+if TYPE_CHECKING:
+    from llpbench.core.registry import Entry
 
 NUMERICS = 1
 """Version of the engine, stored in every record: runs of another version are stale.
@@ -108,6 +110,8 @@ def cell_versions(method: str, dataset: str, bagging: str, encoder: str | None) 
 
     Imports no further module. Raises `LLPBenchError` if a name is not registered.
     """
+    from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS  # reports work without it
+
     return {
         "method": version_of(METHODS.entry(method)),
         "dataset": version_of(DATASETS.entry(dataset)),

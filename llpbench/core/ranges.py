@@ -14,7 +14,6 @@ Values on a logarithmic scale must be above 0, unless `AtLeast(0.0)` also allows
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
 import math
 import textwrap
@@ -24,6 +23,7 @@ from itertools import pairwise
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import hint as near_names
 
 T = TypeVar("T")
 
@@ -162,10 +162,9 @@ def read_params(params: type[T], values: Mapping[str, Any], owner: str) -> T:
     read = {}
     for name, value in values.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]}? " if near else ""
+            near = near_names(name, known, 1)
             raise LLPBenchError(
-                f"{owner} has no hyperparameter {name!r}. {hint}Available: {', '.join(known) or 'none'}."
+                f"{owner} has no hyperparameter {name!r}. {near}Available: {', '.join(known) or 'none'}."
             )
         read[name] = _read_value(f"{owner}.{name}", value, hints[name])
     return params(**read)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llpbench.core.errors import DataError
-from llpbench.data.loading import Location, absence, locate, read_table
-from llpbench.data.openml_ids import local_names
+from llpbench.data.loading import Location, local_names, locate
 from llpbench.data.specs import DatasetSpec, dataset_spec, dataset_specs
 
 
@@ -66,9 +65,9 @@ def verify(name: str, data_dir: str | Path | None = None) -> Findings:
     spec = dataset_spec(name)
     location = locate(spec, data_dir)
     if location is None:
-        return Findings(spec=spec, location=None, problem=absence(spec))
+        return Findings(spec=spec, location=None, problem=spec.absence)
     try:
-        table = read_table(spec, location)
+        table = location.read(spec)
     except (DataError, OSError) as error:
         return Findings(spec=spec, location=location, problem=str(error))
     return Findings(spec=spec, location=location, fingerprint=table.fingerprint)

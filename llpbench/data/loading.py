@@ -2,21 +2,31 @@
 
 A dataset is searched in this order: the data directory (argument or `LLPBENCH_DATA`), the user's cache, data embedded
 in the package, the source. The cache is `LLPBENCH_CACHE`, or `XDG_CACHE_HOME/llpbench`, or `~/.cache/llpbench`.
+
+Of undeclared datasets (`openml:ID`, and those of an OpenML suite, `openml-suite:ID`), OpenML declares the target, and
+which columns are categories, identifiers or ignored. The cached file has the target as its last column. The attributes
+of its frame have OpenML's other facts.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from llpbench.core.errors import DataError
-from llpbench.core.files import at_home, replaced
+from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.files import at_home, replace_file, replaced
+from llpbench.core.registry import OPENML, OPENML_SUITE
 from llpbench.core.tables import Table
-from llpbench.data.facts import BUILT_IN
-from llpbench.data.frames import read_parquet
-from llpbench.data.sources import Generated, Parquet, Source, UnreachableError
+from llpbench.core.text import one_line, printable
+from llpbench.data.facts import BUILT_IN, Facts
+from llpbench.data.frames import is_numeric, read_parquet, table_from_frame
+from llpbench.data.sources import Generated, OpenML, Parquet, Source, UnreachableError, openml_suite_members
 from llpbench.data.specs import LAST_COLUMN, DatasetSpec, dataset_spec, file_name
 
 if TYPE_CHECKING:
@@ -36,6 +46,21 @@ class Location:
     """
     path: Path
 
+    def read(self, spec: DatasetSpec) -> Table:
+        """Return the checked table of a dataset. Raises `DataError`."""
+        try:
+            if self.kind == "generated" and isinstance(spec.source, Generated):
+                raw = spec.source.make()
+            elif self.path.suffix == ".parquet" or spec.remote is None:
+                raw = read_parquet(self.path)
+            else:
+                raw = spec.remote.read(self.path)
+            return spec.table(raw, repr(str(self.path)))
+        except DataError as error:
+            if self.kind != "cache":
+                raise
+            raise DataError(f"{error} Or delete {str(self.path)!r} to download it again.") from error
+
 
 _tables: dict[tuple[object, ...], Table] = {}
 
@@ -51,7 +76,7 @@ def load_table(name: str, data_dir: str | Path | None = None, download: bool = T
     stat = place.path.stat()
     key = (spec.name, spec.prepare, str(place.path), stat.st_mtime_ns, stat.st_size)
     if key not in _tables:
-        _tables[key] = read_table(spec, place)
+        _tables[key] = place.read(spec)
     return _tables[key]
 
 
@@ -61,7 +86,7 @@ def provide(spec: DatasetSpec, data_dir: str | Path | None = None, download: boo
     if place is not None:
         return place
     if not download or spec.remote is None:
-        raise DataError(absence(spec))
+        raise DataError(spec.absence)
     return Location("cache", _download_dataset(spec))
 
 
@@ -73,7 +98,7 @@ def find_local(name: str, data_dir: str | Path | None = None) -> Path | None:
 
 def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | None:
     """Return the first local location of a dataset. Raises `DataError` if the given data directory does not exist."""
-    folder = data_directory(data_dir)
+    folder = _data_directory(data_dir)
     places: list[Location] = []
     if folder is not None:
         places.append(Location("data-dir", folder / file_name(spec.name)))
@@ -84,12 +109,12 @@ def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | 
     elif isinstance(spec.source, Generated):
         places.append(Location("generated", spec.folder))
     else:
-        places.append(Location("cache", cache_path(spec.name)))
+        places.append(Location("cache", _cache_path(spec.name)))
         places.append(Location("embedded", EMBEDDED / file_name(spec.name)))
     return next((place for place in places if place.path.exists()), None)
 
 
-def data_directory(data_dir: str | Path | None = None) -> Path | None:
+def _data_directory(data_dir: str | Path | None = None) -> Path | None:
     """Return `data_dir`, or the folder in `LLPBENCH_DATA`, or None. Raises `DataError` if it is not a directory."""
     given = data_dir or os.environ.get("LLPBENCH_DATA")
     if not given:
@@ -109,25 +134,9 @@ def cache_directory() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "llpbench"
 
 
-def cache_path(name: str) -> Path:
+def _cache_path(name: str) -> Path:
     """Return the path of the downloaded file of dataset `name`."""
     return cache_directory() / "datasets" / file_name(name)
-
-
-def read_table(spec: DatasetSpec, place: Location) -> Table:
-    """Return the checked table at a location. Raises `DataError`."""
-    try:
-        if place.kind == "generated" and isinstance(spec.source, Generated):
-            raw = spec.source.make()
-        elif place.path.suffix == ".parquet" or spec.remote is None:
-            raw = read_parquet(place.path)
-        else:
-            raw = spec.remote.read(place.path)
-        return spec.table(raw, repr(str(place.path)))
-    except DataError as error:
-        if place.kind != "cache":
-            raise
-        raise DataError(f"{error} Or delete {str(place.path)!r} to download it again.") from error
 
 
 def _download_dataset(spec: DatasetSpec) -> Path:
@@ -138,7 +147,7 @@ def _download_dataset(spec: DatasetSpec) -> Path:
     from filelock import FileLock
 
     assert spec.remote is not None
-    path = cache_path(spec.name)
+    path = _cache_path(spec.name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock")):
@@ -148,11 +157,11 @@ def _download_dataset(spec: DatasetSpec) -> Path:
                 with replaced(path) as file:
                     frame.to_parquet(file, index=False, compression="zstd")
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise _unwritable(path, error) from error
     return path
 
 
-def unwritable(path: Path, error: OSError) -> DataError:
+def _unwritable(path: Path, error: OSError) -> DataError:
     """Return the error for a file in the cache that cannot be written."""
     return DataError(
         f"the cache {str(path.parent)!r} cannot be written ({error.strerror or error}). "
@@ -170,18 +179,103 @@ def _download(source: Source, spec: DatasetSpec) -> DataFrame:
         ) from error
 
 
-def absence(spec: DatasetSpec) -> str:
-    """Return the message for a dataset that cannot be found."""
-    if isinstance(spec.source, Parquet):
-        path = spec.source.within(spec.folder)
-        return f"dataset {spec.name!r} has no file {str(path)!r}. Fix the path in its declaration."
-    in_checkout = ", or to datasets/embedded of a checkout of llpbench" if spec.redistributable else ""
-    fetch = (
-        f"Fetch it from {spec.source.describe()} (llpbench data fetch {spec.name}), or point"
-        if spec.source
-        else "Point"
-    )
-    return (
-        f"dataset {spec.name!r} is not on this machine. {fetch} --data-dir or LLPBENCH_DATA to a folder with "
-        f"{file_name(spec.name)}{in_checkout}."
-    )
+_STATED = ("summary", "licence")
+"""what OpenML states about a dataset, in the attributes of a cached frame, beside `facts` of its table"""
+
+
+@dataclass(frozen=True)
+class _OpenMLById(OpenML):
+    """A dataset of OpenML with its default target, types and missing values."""
+
+    def download(self) -> DataFrame:
+        """Return the features in OpenML's order, then the target. Raises `DataError` on failure or without classes."""
+        dataset, frame = self.ask()
+        target = self._target(dataset.default_target_attribute, frame)
+        frame = frame[[*(column for column in frame.columns if column != target), target]]
+        table = table_from_frame(frame, name=f"{OPENML}{self.id}", target=target)
+        frame.attrs = {
+            "summary": printable(f"{one_line(dataset.name)}, version {dataset.version}, target {target}"),
+            "licence": printable(one_line(dataset.licence or "not stated")),
+            "facts": asdict(Facts.of(table)),
+        }
+        return frame
+
+    def _target(self, target: str | None, frame: DataFrame) -> str:
+        """Return the default target. Raises `DataError` if there are none or several, or if it is absent or numeric."""
+        what, remedy = self.describe(), "Declare it in a file with classes of your choice, for --plugin."
+        if not target:
+            raise DataError(f"{what} has no default target. {remedy}")
+        if target not in frame.columns:
+            columns = one_line(", ".join(map(str, frame.columns)))
+            raise DataError(f"{what} has the default target {target!r}, but the columns {columns}. {remedy}")
+        if is_numeric(frame[target], what):
+            raise DataError(f"{what} has the default target {target!r}, which is numeric. {remedy}")
+        return target
+
+
+def declared(number: str) -> Mapping[str, Any]:
+    """Return the declaration of `openml:NUMBER`, with rows, features and classes if it is on this machine.
+
+    Raises `LLPBenchError` if `number` is not a number.
+    """
+    ident = _ident(OPENML, number)
+    name = f"{OPENML}{ident}"
+    facts = {"name": name, "summary": name, "target": LAST_COLUMN, "source": _OpenMLById(ident)}
+    for path in _files(name):
+        if path.is_file():
+            stat = path.stat()
+            return {**facts, **_stated(path, stat.st_mtime_ns, stat.st_size)}
+    return facts
+
+
+def local_names(data_dir: str | Path | None = None) -> list[str]:
+    """Return `openml:ID` for every OpenML dataset in the data directory or the cache, in the order of IDs."""
+    folders = {path.parent for path in _files(OPENML, data_dir)}
+    matches = (re.fullmatch(r"openml-([1-9]\d*)", path.stem) for folder in folders for path in folder.glob("*.parquet"))
+    return [f"{OPENML}{ident}" for ident in sorted({int(match[1]) for match in matches if match})]
+
+
+def openml_suite(number: str) -> Iterator[str]:
+    """Return `openml:ID` for each dataset of a suite, in the order of IDs. The list is downloaded once and cached.
+
+    Raises `DataError` if OpenML does not answer and no list is cached.
+    """
+    ident = _ident(OPENML_SUITE, number)
+    path = cache_directory() / "suites" / f"openml-{ident}.json"
+    try:
+        members = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        members = openml_suite_members(ident)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, json.dumps(members))
+        except OSError as error:
+            raise _unwritable(path, error) from error
+    return (f"{OPENML}{member}" for member in members)
+
+
+def _ident(prefix: str, number: str) -> int:
+    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", number):
+        raise LLPBenchError(f"{prefix}ID must end in the number that OpenML has given, got {prefix + number!r}.")
+    return int(number)
+
+
+def _files(name: str, data_dir: str | Path | None = None) -> list[Path]:
+    """Return the possible files of a dataset, in the order of look-up."""
+    folder = _data_directory(data_dir)
+    return [*([folder / file_name(name)] if folder is not None else []), _cache_path(name)]
+
+
+@lru_cache(maxsize=256)
+def _stated(path: Path, modified: int, size: int) -> Mapping[str, Any]:
+    """Return the declaration in a file's attributes; empty if another program wrote the file, or if it is damaged."""
+    del modified, size
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        attributes = json.loads((pq.read_schema(path).metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
+        stated = {name: str(attributes[name]) for name in _STATED}
+        return {**stated, "facts": Facts.read(attributes["facts"])}
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError):
+        return {}

@@ -111,9 +111,9 @@ class OpenML:
 
     def ask(self) -> tuple[Any, DataFrame]:
         """Return the client's description of the dataset, and the frame. Raises `DataError` if they are unavailable."""
-        with openml_client() as openml:
+        with _openml_client() as openml:
             try:
-                require_connection(openml.config.server)
+                _require_connection(openml.config.server)
                 # Without these two flags the client deletes its own cache if the network fails.
                 dataset = openml.datasets.get_dataset(
                     self.id, download_data=True, download_qualities=False, download_features_meta_data=False
@@ -172,8 +172,24 @@ class GroupLens:
             return self.read(path)
 
 
+def openml_suite_members(ident: int) -> list[int]:
+    """Return the datasets of an OpenML suite, in the order of IDs. Raises `DataError` if OpenML does not answer."""
+    with _openml_client() as openml:
+        try:
+            _require_connection(openml.config.server)
+            members = openml.study.get_suite(ident).data
+        except Exception as error:  # errors of any kind, as with datasets
+            raise DataError(
+                f"OpenML suite {ident} cannot be read ({one_line(error, 200)}). "
+                "Try again, or name its datasets: --datasets openml:ID,openml:ID."
+            ) from error
+    if not members:
+        raise DataError(f"OpenML suite {ident} has no datasets. Choose another one.")
+    return sorted(set(members))
+
+
 @contextlib.contextmanager
-def openml_client() -> Iterator[Any]:
+def _openml_client() -> Iterator[Any]:
     """Yield the `openml` package without its warnings, with a cache that lives as long as the `with` block.
 
     Its own cache is not used: its pickles depend on the version of pandas, and two processes cannot share it safely.
@@ -202,7 +218,7 @@ def openml_client() -> Iterator[Any]:
                 os.environ["OPENML_SKIP_PARQUET"] = skip
 
 
-def require_connection(url: str) -> None:
+def _require_connection(url: str) -> None:
     """Raise `OSError` unless the server of a URL accepts a connection soon. The client alone would try for minutes.
 
     Does nothing if a proxy is configured, since only the proxy can tell.

@@ -136,6 +136,23 @@ class DatasetSpec:
         """Source of the download; None for your files."""
         return None if isinstance(self.source, Parquet | Generated) else self.source
 
+    @property
+    def absence(self) -> str:
+        """The message if the dataset cannot be found."""
+        if isinstance(self.source, Parquet):
+            path = self.source.within(self.folder)
+            return f"dataset {self.name!r} has no file {str(path)!r}. Fix the path in its declaration."
+        in_checkout = ", or to datasets/embedded of a checkout of llpbench" if self.redistributable else ""
+        fetch = (
+            f"Fetch it from {self.source.describe()} (llpbench data fetch {self.name}), or point"
+            if self.source
+            else "Point"
+        )
+        return (
+            f"dataset {self.name!r} is not on this machine. {fetch} --data-dir or LLPBENCH_DATA to a folder with "
+            f"{file_name(self.name)}{in_checkout}."
+        )
+
     def _bag_table(self) -> DataFrame:
         if isinstance(self.bags, Generated):
             return self.bags.make()
@@ -145,10 +162,6 @@ class DatasetSpec:
     @property
     def _remedy(self) -> str:
         return f"Point --data-dir or LLPBENCH_DATA to a folder with the right {file_name(self.name)}."
-
-
-_COMPUTED = ("rows", "numeric", "categorical", "columns", "balance")
-"""facts that declarations had before `sha256`"""
 
 
 def file_name(name: str) -> str:
@@ -178,9 +191,7 @@ def _faults(given: dict[str, Any]) -> Iterator[str]:
     """Yield faults of the arguments of a declaration, to follow the name of the dataset."""
     known = [item.name for item in fields(DatasetSpec) if item.name not in ("name", "summary", "prepare", "folder")]
     for fact in given:
-        if fact in _COMPUTED:
-            yield f"declares {fact!r}, which is computed from its table. Leave it out; sha256= checks the table."
-        elif fact not in known:
+        if fact not in known:
             yield f"declares the unknown argument {fact!r}. {hint(fact, known)}Available: {', '.join(known)}."
     if not given.get("target") and not (given.get("bags") and given.get("by")):
         yield (

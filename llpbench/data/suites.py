@@ -12,8 +12,7 @@ from pathlib import Path
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import DATASETS, OPENML_SUITE, SUITE, SUITES
-from llpbench.data.loading import locate
-from llpbench.data.openml_ids import openml_suite
+from llpbench.data.loading import locate, openml_suite
 from llpbench.data.specs import dataset_spec
 
 

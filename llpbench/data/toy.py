@@ -1,4 +1,4 @@
-"""Small tables and tasks for tests and `llpbench check`: Gaussians with numbers, categories and missing values."""
+"""Small tables for tests and `llpbench check`: Gaussians with numbers, categories and missing values."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from llpbench.core.bags import IntArray, Task
+from llpbench.core.bags import IntArray
 from llpbench.core.tables import Assignment, Split, Table
-from llpbench.data.tasks import build_task
 
 
 def toy_table(rows: int = 400, classes: int = 2, missing: float = 0.05, seed: int = 0) -> Table:
@@ -40,14 +39,6 @@ def toy_assignment(rows: int = 400, size: int = 16, seed: int = 0, unequal: bool
         bags[0] = bags[0].copy()
         bags[0][::2, size // 2 :] = -1
     return Assignment(Split(parts[0], parts[1], parts[2]), *bags)
-
-
-def toy_task(
-    seed: int = 0, classes: int = 2, supervision: str = "bags", size: int = 16, unequal: bool = False, rows: int = 400
-) -> Task:
-    """Return a task on the toy table, with bags drawn by `seed`."""
-    table = toy_table(rows=rows, classes=classes)
-    return build_task(table, toy_assignment(rows, size, seed, unequal), supervision=supervision)
 
 
 def permuted_within(table: Table, bags: IntArray) -> Table:

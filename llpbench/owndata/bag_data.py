@@ -324,5 +324,6 @@ def _disagreement(frames: list[pd.DataFrame], labels: list[Any]) -> str:
     number, other = totals.loc[label, [0, away.loc[label].idxmax()]]
     return (
         f"the groupings disagree: their counts of {label!r} add up to {number:,.10g} and {other:,.10g}, of the same "
-        f"{plural(len(labels[0]), 'row')}. The model is a compromise. Check both tables and the order of bags."
+        f"{plural(len(labels[0]), 'row')}. The model is a compromise. Check both tables"
+        f"{' and the order of bags' * isinstance(frames[0].columns, pd.RangeIndex)}."
     )

@@ -88,9 +88,9 @@ class BagFile:
                 advice = f"Lines differ in {part!r}. Use --bag-column {shlex.quote('+'.join([*self.keys, part]))}."
             elif part:
                 advice = f"Lines differ in {part!r}. Add up the lines of each bag, or add this column to ROWS."
-            one = "one line for each bag" + " and class" * long
+            where, one = place_of(frame, row), "one line for each bag" + " and class" * long
             raise DataError(
-                f"file {str(self.path)!r} must have {one}, got bag {bags[row]!r} again in {place_of(frame, row)}. {advice}"
+                f"file {str(self.path)!r} must have {one}, got bag {bags[row]!r} again in {where}. {advice}"
             )
         table = self._numbers(frame, values, bags)
         classes = [plain(name) for name in values]

@@ -36,7 +36,7 @@ from llpbench.owndata.bag_data import BagData, as_objects, bag_data
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import Doubts
-from llpbench.owndata.fitting import AUTO, YARDSTICK, method_on_bags
+from llpbench.owndata.fitting import AUTO, YARDSTICK, method_on_bags, require_whole
 from llpbench.owndata.progress import progress_display
 from llpbench.owndata.scoring import coarse_criteria
 from llpbench.owndata.weights import in_bags
@@ -383,8 +383,8 @@ class _Fold(NamedTuple):
 
 def _random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[_Fold]:
     """Yield folds of random parts: each holds out one part of the bags with known counts and trains on all others."""
-    _require_whole("repeats", repeats, 1)
-    _require_whole("random_state", seed, 0)
+    require_whole("repeats", repeats, 1)
+    require_whole("random_state", seed, 0)
     known = _known(counts, folds)
     splits = RepeatedKFold(n_splits=folds, n_repeats=repeats, random_state=seed).split(known)
     for number, (_, held) in enumerate(splits):
@@ -436,12 +436,6 @@ def _held_to_trained(parts: Sequence[_Fold], counts: FloatArray) -> float:
     return float(np.mean([len(part.held) / (part.train & known).sum() for part in parts]))
 
 
-def _require_whole(name: str, value: object, least: int) -> None:
-    """Raise `LLPBenchError` unless a value is a whole number, `least` or more."""
-    if not isinstance(value, int | np.integer) or value < least:
-        raise LLPBenchError(f"{argument(name)} must be a whole number, {least} or more, got {value!r}.")
-
-
 def _require_classes(counts: FloatArray, parts: Sequence[_Fold], classes: Sequence[Hashable]) -> None:
     """Raise `LLPBenchError` if the training bags of a fold have only one class."""
     has = counts > 0  # [bags, classes], False if suppressed
@@ -459,7 +453,7 @@ def _require_classes(counts: FloatArray, parts: Sequence[_Fold], classes: Sequen
 
 def _known(counts: FloatArray, folds: int) -> IntArray:
     """Return the positions of the bags with known counts. Raises `LLPBenchError` if they are too few."""
-    _require_whole("folds", folds, 2)
+    require_whole("folds", folds, 2)
     known = np.flatnonzero(~np.isnan(counts).any(axis=1))
     if len(known) < max(folds, _FEWEST_BAGS):
         raise LLPBenchError(

@@ -34,10 +34,11 @@ from llpbench.owndata.fitting import (
     is_network,
     numbers_for,
 )
-from llpbench.owndata.scoring import without_nested
 from llpbench.owndata.storing import FittedModel, read_model, write_model
 from llpbench.owndata.training_set import read_training_set
 
+_NESTED = ("params", "encoder_params", "pretraining_params")
+"""Arguments that are dictionaries: `params__strength` is `params={"strength": ...}`."""
 _TRIED = 100
 """Number of rows that a newly fitted method must be able to predict."""
 
@@ -287,7 +288,10 @@ class LLPClassifier(FittedClassifier):
 
     def set_params(self, **params: Any) -> Self:
         """Set arguments, as in scikit-learn. `params__strength` sets one value of the dictionary `params`."""
-        super().set_params(**without_nested(vars(self), params))
+        for name in [name for name in params if name.partition("__")[0] in _NESTED and "__" in name]:
+            argument, _, part = name.partition("__")
+            params[argument] = {**(params.get(argument, vars(self)[argument]) or {}), part: params.pop(name)}
+        super().set_params(**params)
         return self
 
     def save(self, folder: str | Path) -> None:

@@ -87,18 +87,12 @@ class FeatureColumns:
         return [name for name, categories in pairs if not set(categories) <= {"True", "False"}]
 
     def named(self, effects: Iterable[FeatureEffect]) -> list[FeatureEffect]:
-        """Return effects of features with names of columns, units and categories."""
+        """Return effects of features with names of columns and categories."""
         numeric = [name for name in self.used if name in self.ranges]
         categorical = [name for name in self.used if name not in self.ranges]
         order = [*self.numeric, *self.categorical]
-        found = [
-            replace(
-                effect,
-                feature=order.index(effect.name),
-                edges=None if effect.edges is None else effect.edges * self.ranges[effect.name].unit,
-            )
-            for effect in self.scaler.named(effects, numeric, categorical)
-        ]
+        named = self.scaler.named(effects, numeric, categorical)
+        found = [replace(effect, feature=order.index(effect.name)) for effect in named]
         return sorted(found, key=lambda effect: effect.feature)
 
     def warning(self, rows: int) -> str:
@@ -211,27 +205,23 @@ _MOST_MARKS = 3
 _OUTSIDE = 0.5
 """Share of new values outside the range of training that causes a warning."""
 _LARGE = 2.0**333
-"""Largest magnitude: squares of larger numbers, or of inverses of smaller numbers, overflow."""
+"""Largest magnitude of a number, whose square does not overflow; below its inverse it is 0."""
 
 
 @dataclass(frozen=True)
 class _NumberRange:
     """Range of nearly all values of a column."""
 
-    unit: float
-    """power of two that values are divided by; 1 except for extreme magnitudes"""
     low: float
     high: float
-    """in that unit"""
     far: int
     """number of values of training rows that are far away"""
     example: float
     """one of them"""
 
     def __call__(self, values: FloatArray) -> FloatArray:
-        """Return values in the unit. Values far away are missing, or just beyond the others if training had none."""
-        with np.errstate(over="ignore"):
-            values = values / self.unit
+        """Return values. Those far away are missing, or just beyond the others if training had none."""
+        values = np.where(np.abs(values) < 1 / _LARGE, 0.0, values)
         width = self.high - self.low
         if width <= 0:
             return np.clip(values, -_LARGE, _LARGE)
@@ -243,11 +233,10 @@ class _NumberRange:
         """Return a message if values of training rows are far away; else ""."""
         if not self.far:
             return ""
-        low, high = self.low * self.unit, self.high * self.unit
         return (
             f"column {name!r} has values such as {self.example:.15g} in {self.far:,} of {plural(rows, 'row')}, far "
-            f"from all others ({low:g} to {high:g}). They count as missing. If they are errors, correct them in the "
-            "file."
+            f"from all others ({self.low:g} to {self.high:g}). They count as missing. If they are errors, correct them "
+            "in the file."
         )
 
     def warning_of_new(self, name: str, values: FloatArray) -> str:
@@ -257,14 +246,12 @@ class _NumberRange:
         width = self.high - self.low
         if width <= 0:
             return ""
-        with np.errstate(over="ignore"):
-            known = values / self.unit
-        away = np.where(np.isfinite(values), np.maximum(self.low - known, known - self.high), 0.0)
+        away = np.where(np.isfinite(values), np.maximum(self.low - values, values - self.high), 0.0)
         number, far = int(np.isfinite(values).sum()), away > _FAR * width
         many = number >= _FEWEST_ROWS and (away > 0).sum() >= _OUTSIDE * number
         if not many and (self.far or not far.any()):  # values far away are missing, as in fit
             return ""
-        shown, low, high = away > 0 if many else far, self.low * self.unit, self.high * self.unit
+        shown, low, high = away > 0 if many else far, self.low, self.high
         return (
             f"{argument('X')}: {shown.sum():,} of {plural(number, 'value')} of column {name!r}, such as "
             f"{values[shown][0]:.15g}, are {'outside' if many else 'far from'} those of fit ({low:g} to {high:g}). "
@@ -274,22 +261,13 @@ class _NumberRange:
 
 def _number_range(values: FloatArray) -> _NumberRange:
     """Return the range of a column of training rows (NaN where missing)."""
-    known = np.sort(values[np.isfinite(values)])
-    sizes = np.abs(known[known != 0])
-    usual = float(np.median(sizes)) if len(sizes) else 1.0
-    unit = 1.0 if 1 / _LARGE < usual < _LARGE else _power_of_two(usual)
-    with np.errstate(over="ignore"):
-        scaled = known / unit
-    if (np.abs(scaled) > _LARGE).sum() > (_FEW * len(known) if len(known) >= _FEWEST_ROWS else 0):
-        unit = _power_of_two(float(sizes.max()))  # no unit suits all values: the largest count
-        scaled = known / unit
-    known = np.clip(scaled, -(_LARGE**2), _LARGE**2)
+    known = np.sort(values[np.isfinite(values)].clip(-_LARGE, _LARGE))
     if len(known) < _FEWEST_ROWS:
-        return _NumberRange(unit, 0.0, 0.0, 0, 0.0)
+        return _NumberRange(0.0, 0.0, 0, 0.0)
     low, high = _usual(known)
     below, above = int((known < low).sum()), int((known > high).sum())
     example = np.nanmin(values) if below else np.nanmax(values)
-    return _NumberRange(unit, low, high, below + above, float(example))
+    return _NumberRange(low, high, below + above, float(example))
 
 
 def _usual(ascending: FloatArray, marks: int = _MOST_MARKS) -> tuple[float, float]:
@@ -308,10 +286,6 @@ def _usual(ascending: FloatArray, marks: int = _MOST_MARKS) -> tuple[float, floa
     least, most = _usual(inner[inner != common], marks - 1)
     far = max(least - common, common - most) > _FAR * (most - least) > 0
     return (least, most) if far else (low, high)
-
-
-def _power_of_two(size: float) -> float:
-    return float(2.0 ** np.floor(np.log2(size)))
 
 
 def _start_of_others(ascending: FloatArray) -> int:

@@ -26,12 +26,10 @@ from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import reason_of
 from llpbench.owndata.scoring import MOST_PADDED
-from llpbench.training import copies
 from llpbench.training.cell_runs import limit_threads
-from llpbench.training.cohort import PREDICT_ROWS
+from llpbench.training.cohort import PREDICT_ROWS, Trainee, encoder_factory, make_encoder
 from llpbench.training.device import Machine, pick_device, require_device_name
-from llpbench.training.members import Trainee, encoder_factory, make_encoder
-from llpbench.training.objective import log_proba
+from llpbench.training.objective import build_copies, log_proba
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrainer
 from llpbench.training.specification import make_cell
@@ -136,8 +134,7 @@ def fit_members(
         ("patience", protocol.patience, 1),
         ("bags_per_step", protocol.bags_per_step, 1),
     ):
-        if not isinstance(value, int | np.integer) or value < least:
-            raise LLPBenchError(f"{argument(name)} must be a whole number from {least}, got {value!r}.")
+        require_whole(name, value, least)
     if training.pretraining not in _PRETRAININGS:
         raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {training.pretraining!r}")
     if training.pretraining != "none" and not takes_encoder(method):
@@ -168,6 +165,12 @@ def own_code(method: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         raise LLPBenchError(f"method {method!r} failed: {reason_of(error)}.") from error
+
+
+def require_whole(name: str, value: Any, least: int) -> None:
+    """Raise `LLPBenchError` unless an argument is a whole number, `least` or more."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise LLPBenchError(f"{argument(name)} must be a whole number from {least}, got {value!r}.")
 
 
 def is_number(value: Any) -> bool:
@@ -207,7 +210,7 @@ class NetworkPredictor:
         found = np.zeros((len(rows.numeric), schema.classes))
         for weights in self.weights:
             with torch.random.fork_rng(devices=[]):  # initial weights, replaced below
-                network = copies.build(method, make_encoder(cell, schema, method.params.dropout), schema)
+                network = build_copies(method, make_encoder(cell, schema, method.params.dropout), schema)
             network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
             found += _proba(network.to(device), method, rows, schema, device)
         return found / len(self.weights)

@@ -21,14 +21,13 @@ from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.errors import DataError, LLPBenchError, argument
 from llpbench.core.files import temporary_folder, writing
-from llpbench.core.method import DirectMethod
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import read_bag_labels
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.fitting import AUTO, method_on_bags
+from llpbench.owndata.fitting import is_network
 from llpbench.owndata.group_estimates import read_groups
 from llpbench.owndata.weights import weights_of_column
 from llpbench.tables.bag_keys import bag_keys
@@ -129,7 +128,7 @@ def _advancing(progress: Progress, name: str, total: int | None) -> Callable[[in
 
 def require_direct(model: LLPClassifier) -> None:
     """Raise `LLPBenchError` for a model that needs all rows in memory: a network."""
-    if not issubclass(method_on_bags(AUTO if model.method == "auto" else model.method), DirectMethod):
+    if is_network(model._method):
         raise LLPBenchError(f"--out-of-core needs a direct method, got a model of {model.method!r}. Use --in-memory.")
 
 
@@ -235,12 +234,11 @@ def _in_whole_bags(
         with batch.blamed():
             return *_of_bags(batch, keys, weight_column), model.predict_proba(_split(model, batch)[0])
 
-    bags, weights, found = [], [], []
-    for of_batch, weights_of_batch, proba in _computed(batches, read):
-        bags.append(of_batch)
-        weights.append(weights_of_batch)
-        found.append(proba)
-        done(len(of_batch))
+    parts = []
+    for part in _computed(batches, read):
+        parts.append(part)
+        done(len(part[0]))
+    bags, weights, found = zip(*parts, strict=True)
     return model._adding_up(np.concatenate(found), _data(bags, weights, counts))
 
 
@@ -250,7 +248,7 @@ def _of_bags(batch: RowBatch, keys: Sequence[str], weight_column: str | None) ->
     return bag_keys(batch.frame, keys, batch.part), weights
 
 
-def _data(bags: list[pd.DataFrame], weights: list[Any], counts: dict[str, Any]) -> BagData:
+def _data(bags: Sequence[pd.DataFrame], weights: Sequence[Any], counts: dict[str, Any]) -> BagData:
     """Return the data of the bags of all batches."""
     every = pd.concat(bags)
     return BagData.read(every, every, **counts, sample_weight=None if weights[0] is None else np.concatenate(weights))

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.metrics import holdout_criteria
 
-_NESTED = ("params", "encoder_params", "pretraining_params")
-"""Arguments of `LLPClassifier` that are dictionaries: `params__strength` is `params={"strength": ...}`."""
 _RISKS = ("dsq", "easyllp")
 MOST_PADDED = 2**24
 """Largest size of a padded group, bags x longest x classes. Bags of a group have similar sizes."""
@@ -72,13 +69,3 @@ def bag_scorer(estimator: Any, X: Any, bags: Any) -> float:
         raise LLPBenchError(f"bag_scorer needs an LLPClassifier, got {type(model).__name__}.")
     rows = X if steps is None or len(steps) == 1 else estimator[:-1].transform(X)
     return -float(model.score_bags(rows, bags, unmatched="drop")["kl"])
-
-
-def without_nested(current: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments in which those like `params__strength` are merged into the dictionaries of `current`."""
-    plain = {name: value for name, value in given.items() if name.partition("__")[0] not in _NESTED or "__" not in name}
-    for name, value in given.items():
-        argument, nested, part = name.partition("__")
-        if nested and argument in _NESTED:
-            plain[argument] = {**(plain.get(argument, current[argument]) or {}), part: value}
-    return plain

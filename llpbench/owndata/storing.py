@@ -33,7 +33,7 @@ from llpbench.owndata.bag_effects import BagCalibration, KnownBags
 from llpbench.owndata.columns import FeatureColumns
 from llpbench.owndata.doubts import Doubts
 
-_FORMAT = 6
+_FORMAT = 7
 """Version of the format; increased when older models can no longer be read."""
 FILE, HEADER = "model.skops", "llpbench.json"
 _ROOMS = (
@@ -119,18 +119,15 @@ def _header(method: str) -> dict[str, Any]:
 
 def require_free(folder: Path) -> None:
     """Raise `LLPBenchError` for a folder with other files than a model, or that cannot be read or created."""
+    told = obstacle(folder)
     try:
-        if folder.exists() and not (folder.is_dir() and all(map(_is_ours, os.listdir(folder)))):
-            raise LLPBenchError(f"{str(folder)!r} exists and is not a model. Choose another folder.")
+        names = os.listdir(folder) if folder.is_dir() else [folder.name] * folder.exists()
+        if not all(name.lstrip(".").startswith(FILE) for name in names):  # killed saves leave a temporary file
+            told = "it exists and is not a model"
     except OSError as error:
-        raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
-    if told := obstacle(folder):
+        told = one_line(error)
+    if told:
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {told}. Choose another folder.")
-
-
-def _is_ours(name: str) -> bool:
-    """Return whether a file is a model, or a temporary file of a killed `replace_file`."""
-    return name == FILE or (name.startswith(f".{FILE}.") and name.endswith(".tmp"))
 
 
 def read_model(folder: Path) -> tuple[dict[str, Any], FittedModel]:

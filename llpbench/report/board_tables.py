@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +14,7 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import one_line, plural, slug, some_of
 from llpbench.report import statistics
 from llpbench.report import wording as words
-from llpbench.report.boards import HEADLINE, UNRANKED, Board, Leaderboards
+from llpbench.report.boards import HEADLINE, UNRANKED, Board, Leaderboards, once
 from llpbench.report.leaderboard import COLUMNS, standings
 from llpbench.report.report_table import Field, Heading, ReportTable, TableColumn
 from llpbench.report.tabulate import tabulate
@@ -206,15 +206,16 @@ def _robustness_table(board: Board, name: str) -> ReportTable | None:
 FAILED, DIFFERENT_DATA = "Failed", "Different data"
 
 
+@once
 def notes(board: Board) -> dict[str, tuple[str, ...]]:
-    """Return all notes on a board by their heading. Computed once."""
+    """Return all notes on a board by their heading."""
     makers = {
         FAILED: _failures,
         words.WITHOUT_VALUE: _runs_without_value,
         words.STALE_NOTE: _stale_runs,
         DIFFERENT_DATA: _mixed_data,
     }
-    return board.cached("notes", lambda: {heading: tuple(make(board)) for heading, make in makers.items()})
+    return {heading: tuple(make(board)) for heading, make in makers.items()}
 
 
 def _failure_text(status: str, reason: str) -> str:
@@ -226,9 +227,7 @@ def _failure_text(status: str, reason: str) -> str:
 def _failures(board: Board) -> Iterator[str]:
     """Yield a line for each entry, task and reason."""
     failed = board.runs[board.runs["status"] != "ok"]
-    reasons = map(_failure_text, failed["status"], failed["reason"])
-    for (where, reason), seeds in _seeds(board, failed, reasons).items():
-        yield f"{where}, {_seeds_text(seeds)}: {reason}"
+    return _of_runs(board, failed, map(_failure_text, failed["status"], failed["reason"]))
 
 
 def _runs_without_value(board: Board) -> Iterator[str]:
@@ -243,16 +242,14 @@ def _runs_without_value(board: Board) -> Iterator[str]:
             "To repeat older runs: llpbench run ... --retry done"
         )
     undefined = without[without["is_computed"]]
-    for (where, what), seeds in _seeds(board, undefined, [f"{title} is undefined"] * len(undefined)).items():
-        yield f"{where}, {_seeds_text(seeds)}: {what}"
+    yield from _of_runs(board, undefined, [f"{title} is undefined"] * len(undefined))
 
 
-def _seeds(board: Board, runs: DataFrame, texts: Any) -> dict[tuple[str, str], list[int]]:
-    """Return the seeds of runs by score and text."""
-    seeds: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for entry, task, seed, line in zip(runs["entry"], runs["task"], runs["seed"], texts, strict=True):
-        seeds[f"{board.labels[entry]} on {board.titles[task]}", line].append(seed)
-    return seeds
+def _of_runs(board: Board, runs: DataFrame, texts: Iterable[str]) -> Iterator[str]:
+    """Yield each text with the entry, task and seeds of its runs."""
+    for (entry, task, text), of in runs.assign(text=[*texts]).groupby(["entry", "task", "text"], sort=False):
+        seeds = f"seed{'s' if len(of) > 1 else ''} {', '.join(map(str, of['seed']))}"
+        yield f"{board.labels[entry]} on {board.titles[task]}, {seeds}: {text}"
 
 
 def _stale_runs(board: Board) -> Iterator[str]:
@@ -262,35 +259,25 @@ def _stale_runs(board: Board) -> Iterator[str]:
         yield f"all {len(board.runs):,} runs: {reasons.pop()}"
         return
     stale = board.runs[board.runs["stale"] != ""]
-    titles: dict[tuple[int, str], Counter[str]] = defaultdict(Counter)
-    for entry, task, reason in zip(stale["entry"], stale["task"], stale["stale"], strict=True):
-        titles[entry, reason][board.titles[task]] += 1
-    for (entry, reason), counts in titles.items():
-        yield f"{board.labels[entry]} on {', '.join(counts)} ({plural(counts.total(), 'run')}): {reason}"
+    for (entry, reason), runs in stale.groupby(["entry", "stale"], sort=False):
+        titles = ", ".join(board.titles[task] for task in runs["task"].unique())
+        yield f"{board.labels[entry]} on {titles} ({plural(len(runs), 'run')}): {reason}"
 
 
 def _mixed_data(board: Board) -> Iterator[str]:
     """Yield a line for each dataset with different tables, and for each seed with different bags."""
-    tables: dict[str, set[str]] = defaultdict(set)
-    bags: dict[str, set[str]] = defaultdict(set)
-    names = [
-        f"{dataset} by {key}" if key else f"{dataset} {size}" if size else dataset
-        for dataset, size, key in zip(*(board.tasks[name] for name in ("dataset", "bag_size", "by")), strict=True)
-    ]
-    for run, task, seed in zip(*(board.runs[name] for name in ("run", "task", "seed")), strict=True):
-        data = board.records[run]["data"]
-        if "fingerprint" in data:
-            tables[board.tasks.at[task, "dataset"]].add(data["fingerprint"])
-        if "manifest" in data:
-            bags[f"{names[task]}, seed {seed}"].add(data["manifest"])
-    for kind, hashes in (("versions of the data", tables), ("assignments to bags", bags)):
-        for name, distinct in sorted(hashes.items()):
-            if len(distinct) > 1:
-                yield f"{name}: its runs saw {len(distinct)} different {kind}, so they cannot be compared"
-
-
-def _seeds_text(seeds: Sequence[int]) -> str:
-    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
+    data = DataFrame([board.records[run]["data"] for run in board.runs["run"]], board.runs.index)
+    data = data.reindex(columns=["fingerprint", "manifest"])
+    tasks = board.tasks.loc[board.runs["task"], ["dataset", "bag_size", "by"]].itertuples(index=False, name=None)
+    names = [f"{name} by {key}" if key else f"{name} {size}" if size else name for name, size, key in tasks]
+    seeds = [f"{name}, seed {seed}" for name, seed in zip(names, board.runs["seed"], strict=True)]
+    for column, kind, places in (
+        ("fingerprint", "versions of the data", board.runs["dataset"]),
+        ("manifest", "assignments to bags", seeds),
+    ):
+        numbers = data[column].groupby(places).nunique()
+        for name, number in numbers[numbers > 1].items():
+            yield f"{name}: its runs saw {number} different {kind}, so they cannot be compared"
 
 
 TITLE = "Leaderboards"

@@ -6,7 +6,7 @@ have one line for each run, entry, task and score. Entries and tasks are named b
 
 `board.runs` has `entry`, `task`, `value` (the board's metric as shown), `is_computed` (whether the run computed the
 metric), `search` (id of the search that chose the configuration, or None) and the columns of `results.frame`.
-`board.entries` and `board.tasks` have the columns `ENTRY` and `TASK`, `board.scores` those of `_SCORE`. For single
+`board.entries` and `board.tasks` have the columns `ENTRY` and `_TASK`, `board.scores` those of `_SCORE`. For single
 values use `board.labels[entry]`, `board.titles[task]` and `board.scores.loc[entry, task]`.
 Percentages are times 100.
 """
@@ -17,8 +17,8 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, TypeVar
+from functools import cached_property, wraps
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from pandas import DataFrame, Index, MultiIndex, RangeIndex, Series
@@ -28,6 +28,7 @@ from llpbench.core.record import Record
 from llpbench.core.text import plural
 from llpbench.results.frame import MACHINE, shown
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 Role = Literal["ceiling", "control", "", "floor"]
@@ -67,7 +68,7 @@ ENTRY = {
 }
 """Columns of `Board.entries`."""
 
-TASK = {
+_TASK = {
     "dataset": "name of the dataset",
     "bag_size": "rows of a bag; None if the bagging decides the sizes of its bags",
     "by": "natural key that defines the bags, such as `native-country+education`; usually empty",
@@ -103,6 +104,20 @@ _CHANCE = 50.0
 
 _DIGITS = 9
 """Decimals to which means are compared, because sums depend on the order of additions."""
+
+
+def once(function: Callable[Concatenate[Board, P], T]) -> Callable[Concatenate[Board, P], T]:
+    """Compute a function of a board once: pages, plots and terminal need the same."""
+
+    @wraps(function)
+    def cached(board: Board, /, *args: P.args, **names: P.kwargs) -> T:
+        cache: dict[Any, T] = board.__dict__.setdefault("_cache", {})
+        key = function, args, *names.items()
+        if key not in cache:
+            cache[key] = function(board, *args, **names)
+        return cache[key]
+
+    return cached
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,15 +221,14 @@ class Board:
         index = MultiIndex.from_arrays(np.array([*places], dtype=int).reshape(-1, 2).T, names=RUN)
         return DataFrame(filled, index, RangeIndex(len(self.entries), name="entry"))
 
+    @once
     def values(self, metric: str | None = None) -> DataFrame:
         """Return a test metric as it is shown: runs (task, seed) x entries."""
-        name = metric or self.metric.name
-        return self.cached(f"values {name}", lambda: self.wide(shown(self.runs, name)))
+        return self.wide(shown(self.runs, metric or self.metric.name))
 
     def counted(self, metric: str | None = None) -> DataFrame:
         """Return a test metric of the runs that count: (task, seed) x entries."""
-        name = metric or self.metric.name
-        return self.cached(f"counted {name}", lambda: self.values(name).reindex(self.counting))
+        return self.values(metric).reindex(self.counting)
 
     @cached_property
     def scores(self) -> DataFrame:
@@ -237,13 +251,6 @@ class Board:
         counts["missing"] = expected - counts.pop("present")
         counts["expected"] = counts["runs"] + counts["missing"]
         return values.join(counts)
-
-    def cached(self, key: str, compute: Callable[[], T]) -> T:
-        """Return a value that is computed once: pages, plots and terminal need the same."""
-        cache: dict[str, T] = self.__dict__.setdefault("_cache", {})
-        if key not in cache:
-            cache[key] = compute()
-        return cache[key]
 
     @cached_property
     def complete(self) -> DataFrame:

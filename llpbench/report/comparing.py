@@ -156,7 +156,8 @@ def _named_differences(
         for name in names:
             rival = _rival(board, entry, name)
             if rival is None and name != on_board[entry]:
-                yield f"{board.labels[entry]} cannot be compared with {name}: no run has its protocol."
+                missing = f"no run of {name} has its protocol. Add it to --methods."
+                yield f"{board.labels[entry]} cannot be compared with {name}: {missing}"
             elif rival is not None:
                 gaps = board.sign * (yours[entry] - values[rival])
                 family[name] = board.paired(gaps)

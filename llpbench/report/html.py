@@ -16,7 +16,6 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -53,8 +52,6 @@ TABS = {
 _FAMILIES = {"ceiling": "trained on all labels", "control": "trained on validation labels", "floor": "floors"}
 """Families of methods with a role, for the filter of the page."""
 
-_NO_LINKS: Mapping[str, str] = MappingProxyType({})
-
 _SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)[a-z]*" height="([\d.]+)[a-z]*"')
 
 _URI_SAFE = " !$'()*+,-./:;=?@[]^_`{|}~"
@@ -71,9 +68,9 @@ def to_html(
     report: Report,
     overview: Overview,
     *,
-    plots: Sequence[Plot] = (),
-    links: Mapping[str, str] = _NO_LINKS,
-    beside: Mapping[str, str] = _NO_LINKS,
+    plots: Sequence[Plot],
+    links: Mapping[str, str],
+    beside: Mapping[str, str],
 ) -> str:
     """Return the page of a report. The first plot is on the first screen.
 
@@ -169,11 +166,19 @@ def _page_boards(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
         yield {
             "board": board,
             "name": name,
+            "group": _group(board),
             "table": table,
             "families": board.entries["role"].map(_FAMILIES).fillna(kinds).tolist(),
             "optional": {*DETAILS, *further, *empty},
             "incomplete": [entry not in board.complete and bool(board.ranked) for entry in board.entries.index],
         }
+
+
+def _group(board: Board) -> str:
+    """Return the heading of a board in the list of boards; headings are sorted."""
+    if board.protocol is None:
+        return "No labels of rows: methods without epochs"
+    return "Validation labels" if board.criterion.regime == "fine" else "No labels of rows"
 
 
 def _distinct(values: Iterable[str]) -> list[str]:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
-from pandas import DataFrame, isna
+from pandas import DataFrame, Series, isna, read_csv
 
+from llpbench.core import PACKAGE
+from llpbench.core.bags import FloatArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import fault, plural
 from llpbench.report import statistics
@@ -27,12 +29,21 @@ from llpbench.report.boards import (
     Board,
     Role,
     grouped_means,
+    once,
 )
-from llpbench.report.label_worth import SIZES, label_worth
 from llpbench.report.report_table import Field, Heading
 from llpbench.results.frame import MACHINE
 
 _DIGITS = 9
+
+LEARNERS = ("forest", "boosting", "logistic")
+"""reference learners; the first one, which needs the fewest labels, defines the column of leaderboards"""
+
+SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+"""numbers of labelled rows"""
+
+_DRAWS = 400
+"""bootstrap samples of an interval"""
 
 _DEVICE = MACHINE.index("device")
 
@@ -61,7 +72,6 @@ class LeaderboardColumn:
     """one sentence; those of built-in columns are in `templates/captions.j2`"""
     default: bool = True
     """whether the page shows it without a click"""
-    numeric: bool = True
 
     def computed(self, board: Board) -> DataFrame:
         """Return its parts by entry. Raises `LLPBenchError` for an error in a plugin's code."""
@@ -87,12 +97,13 @@ class LeaderboardColumn:
 
     def heading(self, metric: str) -> Heading:
         """Return the heading on a board ranked by a metric (its title)."""
-        return Heading(self.title.format(metric=metric, level=words.LEVEL), self.numeric)
+        return Heading(self.title.format(metric=metric, level=words.LEVEL))
 
     @property
     def names(self) -> list[str]:
         """Names of its parts in `boards.csv`."""
-        return [_PLAIN.get((self.key, part), "_".join(filter(None, (self.key, part)))) for part in self.parts]
+        prefix = "" if self.key == "mean" else self.key
+        return ["_".join(filter(None, (prefix, part))) for part in self.parts]
 
     def fields(self, lines: DataFrame) -> list[Field]:
         """Return the texts of entries, from lines of `standings` or of `boards.csv`."""
@@ -107,10 +118,6 @@ class LeaderboardColumn:
         return Field((text,) if isinstance(text, str) else tuple(text))
 
 
-_PLAIN = {("mean", "mean"): "mean", ("mean", "std"): "std", ("mean", "n"): "n"}
-"""Parts whose names have no prefix."""
-
-
 COLUMNS: dict[str, LeaderboardColumn] = {}
 """All columns by key, in the order of the leaderboard."""
 
@@ -123,12 +130,9 @@ def register_column(column: LeaderboardColumn) -> LeaderboardColumn:
     return column
 
 
+@once
 def standings(board: Board) -> DataFrame:
-    """Return the lines of `boards.csv` of a board, by entry: its names and all columns. Computed once per board."""
-    return board.cached("standings", partial(_standings, board))
-
-
-def _standings(board: Board) -> DataFrame:
+    """Return the lines of `boards.csv` of a board, by entry: its names and all columns."""
     of_board = {
         "regime": board.criterion.regime,
         "criterion": board.criterion.name,
@@ -152,16 +156,13 @@ def _rounded(value: float) -> float:
     return round(value, 6)
 
 
+@once
 def mean(board: Board, metric: str | None = None) -> DataFrame:
     """Return the mean over datasets and its standard deviation over seeds, of entries with every run that counts.
 
     Seeds of a dataset share its split at every bag size, so they are paired. Seeds of different datasets are
     independent, so their variances add.
     """
-    return board.cached(f"mean {metric or board.metric.name}", lambda: _mean(board, metric))
-
-
-def _mean(board: Board, metric: str | None) -> DataFrame:
     counted = board.counted(metric).dropna(axis="columns")
     if counted.empty or not len(counted):
         return DataFrame({"mean": [], "std": [], "n": []})
@@ -219,7 +220,7 @@ def _reference(board: Board, entry: int, role: Role) -> int | None:
 
 def _rank_intervals(board: Board) -> DataFrame:
     independent = _blocks(board, board.ranked)
-    if len(independent) < 2 or len(board.ranked) > statistics.MOST_METHODS:
+    if len(independent) < 2:
         return DataFrame(columns=["low", "high"])
     low, high = statistics.rank_intervals(independent)
     return DataFrame({"low": low, "high": high}, index=independent.columns)
@@ -255,15 +256,12 @@ class _Comparisons:
         return any(lead.p == lead.p for lead in self.leads.values())
 
 
+@once
 def comparisons(board: Board) -> _Comparisons:
-    """Return the comparisons of the first entry with the best entry of each other method. Computed once per board.
+    """Return the comparisons of the first entry with the best entry of each other method.
 
     Floors, parts of the first method and datasets of its development are left out.
     """
-    return board.cached("comparisons", lambda: _comparisons(board))
-
-
-def _comparisons(board: Board) -> _Comparisons:
     if not board.ranked:
         return _Comparisons({}, "", ())
     methods, roles = board.entries["method"].tolist(), board.entries["role"].tolist()
@@ -327,6 +325,61 @@ def costs(board: Board, clock: str = "seconds_training") -> DataFrame:
         .reindex(index=board.counting, columns=board.complete.columns)
         .dropna(axis="columns")
     )
+
+
+@cache
+def label_curves() -> DataFrame:
+    """Return the published curves, AUC x 100: (learner, dataset, seed) x `SIZES`. Empty if they are not installed.
+
+    They are test AUCs by number of labelled training rows, on the splits of the benchmark
+    (`python -m benchmarks.labels_per_bag curves`).
+    """
+    for folder in (PACKAGE, PACKAGE.parent):
+        if (path := folder / "leaderboards" / "core" / "label-curves.csv").is_file():
+            return read_csv(path, index_col=["learner", "dataset", "seed"]).rename(columns=int).sort_index() * 100
+    return DataFrame(columns=[*SIZES])
+
+
+def label_worth(scores: DataFrame, bags: Series, learner: str = LEARNERS[0]) -> DataFrame:
+    """Return `per_bag` with its interval (`low`, `high`), and `labels` in all bags, by entry.
+
+    `scores`: AUC x 100, (dataset, seed) x entries. `bags`: training bags of each dataset; their geometric mean
+    counts. Without curves of all datasets there is no result.
+    """
+    datasets = [*scores.index.unique(0)]
+    curves = label_curves()
+    known = {dataset for name, dataset, _ in curves.index if name == learner}
+    if not datasets or not {*datasets} <= known:
+        return DataFrame(columns=["per_bag", "low", "high", "labels"])
+    of_datasets = [
+        (scores.loc[name].to_numpy(), curves.loc[(learner, name)].to_numpy(), np.log(bags[name])) for name in datasets
+    ]
+    rng = np.random.default_rng(0)
+
+    def mean(values: FloatArray) -> Any:
+        return values.mean(axis=0)
+
+    def again(values: FloatArray) -> Any:
+        return mean(values[rng.integers(len(values), size=len(values))])
+
+    def worth(rows: Iterable[int], over_seeds: Callable[[FloatArray], Any]) -> tuple[FloatArray, FloatArray]:
+        """Return labels in all bags, and per bag, from the rows of `of_datasets`."""
+        aucs, of_learner, numbers = zip(*(of_datasets[row] for row in rows), strict=True)
+        auc, curve = (np.mean([*map(over_seeds, each)], axis=0) for each in (aucs, of_learner))
+        labels = _labels_at(auc, curve)
+        return labels, labels / np.exp(np.mean(numbers))
+
+    labels, per_bag = worth(range(len(datasets)), mean)
+    drawn = [worth(rng.integers(len(datasets), size=len(datasets)), again)[1] for _ in range(_DRAWS)]
+    tail = (1 - statistics.CONFIDENCE) / 2
+    low, high = np.quantile(drawn, (tail, 1 - tail), axis=0)
+    return DataFrame({"per_bag": per_bag, "low": low, "high": high, "labels": labels}, scores.columns)
+
+
+def _labels_at(auc: FloatArray, curve: FloatArray) -> FloatArray:
+    """Return the labelled rows at which the mean `curve` reaches each `auc`, from 1 to the last of `SIZES`."""
+    rising = np.maximum.accumulate([50.0, *curve])
+    return np.asarray(np.exp(np.interp(auc, rising, np.log([1, *SIZES]))))
 
 
 def _labels(board: Board) -> DataFrame:

@@ -42,8 +42,8 @@ _CASES = (
     ("random bags", "core", "random"),
     ("natural bags, rows of known bags", "natural", "natural"),
     ("natural bags, rows of new bags", "natural", "natural:split=bags"),
-    ("few bags (20)", "few-bags", "20 ordered"),
-    ("rare classes", "rare", "ordered"),
+    ("few bags (20), ordered", "few-bags", "20 ordered"),
+    ("rare classes, ordered bags", "rare", "ordered"),
 )
 """Rows of "which method for which data": name, folder of the boards, and their bagging."""
 

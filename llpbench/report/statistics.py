@@ -30,9 +30,6 @@ MARGIN = 2.0
 
 Key = TypeVar("Key", bound=Hashable)
 
-MOST_METHODS = 1_000
-"""Largest number of methods whose pairs are compared. The comparison of more needs gigabytes."""
-
 
 def rank_intervals(blocks: DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return lower and upper ends of the interval of each method's rank.

@@ -160,15 +160,13 @@ class _Runs:
             same_training=self.setting.trains_as_paper,
             same_network=self.setting.has_papers_network,
         )
-        return f"{caption} {self.classes_text()}".rstrip()
+        known = self.every.dropna(subset="classes").drop_duplicates("dataset").sort_values("dataset")
+        classes = words.classes_text(zip(known["dataset"], known["classes"].astype(int), strict=True))
+        return f"{caption} {classes}".rstrip()
 
     @property
     def _is_beside_paper(self) -> bool:
         return bool(self.study.reference) and (self.setting.is_papers or self.study.layout == "robustness")
-
-    def classes_text(self) -> str:
-        known = self.every.dropna(subset="classes").drop_duplicates("dataset").sort_values("dataset")
-        return words.classes_text(zip(known["dataset"], known["classes"].astype(int), strict=True))
 
     def notes(self) -> dict[str, list[str]]:
         """Return notes on failed and stale runs."""

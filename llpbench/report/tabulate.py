@@ -8,7 +8,7 @@ loses its rank because another method ran on more tasks or seeds. Floors are ran
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -26,7 +26,6 @@ from llpbench.report.boards import (
     ENTRY,
     HEADLINE,
     RUN,
-    TASK,
     Board,
     Leaderboards,
     _Origin,
@@ -274,19 +273,11 @@ def _counting(board: Board) -> MultiIndex:
     A method has one vote, no matter how many entries it has. Tuned entries have none.
     """
     names, is_tuned = board.entries["method"], board.entries["is_tuned"]
-    voters = {entry for entry in board.learners if not is_tuned[entry]} or {*board.learners}
-    methods: dict[tuple[int, int], set[str]] = defaultdict(set)
-    done = set()
-    for entry, method, value, *run in zip(
-        *(board.runs[name].tolist() for name in ("entry", "method", "value", *RUN)), strict=True
-    ):
-        if entry in voters:
-            methods[run[0], run[1]].add(method)
-            if not isnan(value):
-                done.add((run[0], run[1]))
-    number = len({*names[[*voters]]})
-    counting = sorted(run for run in done if 2 * len(methods[run]) > number)
-    return MultiIndex.from_arrays(np.array(counting, dtype=int).reshape(-1, 2).T, names=RUN)
+    voters = [entry for entry in board.learners if not is_tuned[entry]] or board.learners
+    of_voters = board.runs[board.runs["entry"].isin(voters)]
+    runs = of_voters.groupby(RUN).agg({"method": "nunique", "value": "count"})
+    counts = (2 * runs["method"] > names[voters].nunique()) & (runs["value"] > 0)
+    return runs.index[counts]
 
 
 def _marks(entries: DataFrame) -> list[str]:
@@ -315,34 +306,31 @@ def _tasks(runs: DataFrame) -> DataFrame:
     expected = voters[2 * voters >= voters.index.get_level_values("task").map(runs.groupby("task")["method"].nunique())]
     facts = {"least_rows": "min", "median_rows": "median", "most_rows": "max", "classes": "first"}
     frame = runs.groupby("task").agg(dict.fromkeys(_TASK, "first") | facts)
-    lines = []
-    for place, dataset, size, by, least, middle, most, classes in frame.itertuples(name=None):
-        sizes = None if isnan(least) else (int(least), middle, int(most))
-        bags, (least, _, most) = _bags_text(size, by, sizes), sizes or (None,) * 3
-        lines.append(
-            {
-                "dataset": dataset,
-                "bag_size": size or None,
-                "by": by,
-                "classes": None if isnan(classes) else int(classes),
-                "seeds": tuple(sorted(expected.loc[[place]].index.get_level_values("seed"))),
-                "least_rows": least,
-                "most_rows": most,
-                "is_unequal": least != most,
-                "bags": bags,
-                "title": f"{dataset} {bags}",
-            }
-        )
-    return DataFrame(lines, columns=[*TASK], dtype=object).astype({"is_unequal": bool})
+    sizes = [frame["bag_size"].replace(0, np.nan), frame["least_rows"], frame["median_rows"], frame["most_rows"]]
+    size, least, _, most = ([None if isnan(rows) else int(rows) for rows in each] for each in sizes)
+    bags = Series([*map(_bags_text, size, frame["by"], *sizes[1:])], frame.index, dtype=object)
+    tasks = {
+        "dataset": frame["dataset"],
+        "bag_size": size,
+        "by": frame["by"],
+        "classes": [None if isnan(number) else int(number) for number in frame["classes"]],
+        "seeds": [tuple(sorted(expected.loc[[task]].index.get_level_values("seed"))) for task in frame.index],
+        "least_rows": least,
+        "most_rows": most,
+        "is_unequal": [one != other for one, other in zip(least, most, strict=True)],
+        "bags": bags,
+        "title": frame["dataset"] + " " + bags,
+    }
+    return DataFrame(tasks, dtype=object).reset_index(drop=True).astype({"is_unequal": bool})
 
 
-def _bags_text(size: int, by: str, sizes: tuple[int, float, int] | None) -> str:
+def _bags_text(size: int | None, by: str, least: float, middle: float, most: float) -> str:
     """Return the bags of a task: `256`, `1–9–11,660` (smallest, median, largest) or `by zipcode`."""
     if by:
         return f"by {by.replace('+', ' and ')}"
-    if sizes is not None and sizes[0] != sizes[2]:
-        return f"{sizes[0]:,}–{sizes[1]:,.6g}–{sizes[2]:,}"
-    return str(size or (sizes[0] if sizes else "unknown sizes"))
+    if least < most:
+        return f"{least:,.0f}–{middle:,.6g}–{most:,.0f}"
+    return str(size or ("unknown sizes" if isnan(least) else int(least)))
 
 
 def _distinct(

@@ -12,9 +12,9 @@ from math import fsum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from llpbench.core.cell import Cell
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, CriterionResult, Record, TuningRecord
-from llpbench.results.choices import chosen_by_searches
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -262,7 +262,7 @@ def tidy(
     from pandas import DataFrame, Series
 
     runs = [*{record["run"]: record for record in records}.values()]
-    chosen = chosen_by_searches(tunings)
+    chosen = _chosen_by_searches(tunings)
     columns = ((name, each, map(each.read, runs)) for name, each in _VARIABLES.items())
     of_runs = DataFrame(
         {
@@ -284,6 +284,16 @@ def tidy(
         for name, each in MEASURES.items()
     }
     return DataFrame({**frame, **measured})[[*COLUMNS]]
+
+
+def _chosen_by_searches(tunings: Sequence[TuningRecord]) -> set[str]:
+    """Return ids of cells that searches have selected, now or earlier (`TuningRecord.former`).
+
+    A record does not say why it was run. The initial cell of a search does not count, since a user has set it.
+    """
+    chosen = {cell for tuning in tunings for cell in tuning.get("former", ())}
+    chosen |= {choice["cell"] for tuning in tunings for choice in tuning["best"].values()}
+    return chosen - {Cell.of(tuning["spec"]["cell"]).id for tuning in tunings}
 
 
 def _whole(value: Any) -> Any:

@@ -107,7 +107,7 @@ class _Work(NamedTuple):
     """Key of pretrained weights: what decides them besides the seed (`training/pretrained.py`)."""
 
 
-class Timings:
+class _Timings:
     """Seconds per unit of work. Similar work is used where there are no timings of the same work."""
 
     def __init__(self, size_of: _SizeOf) -> None:
@@ -145,7 +145,7 @@ class Timings:
                 return rate * work.units, level
         return None
 
-    def relative_to(self, other: Timings, kind: str) -> float:
+    def relative_to(self, other: _Timings, kind: str) -> float:
         """Return how many times the seconds of `other` this machine takes, for fits or for networks; 1 if unknown."""
         pairs = (
             (median(rates), other.seconds(_Work(properties, 1.0), _NEAR))
@@ -169,7 +169,7 @@ class Estimator:
     def __init__(
         self,
         records: Iterable[Record],
-        published: Callable[[], Timings],
+        published: Callable[[], _Timings],
         size_of: _SizeOf,
         *,
         gpu: bool = False,
@@ -184,7 +184,7 @@ class Estimator:
         """
         self._read_published = published
         self._gpu = gpu
-        self._timings = Timings(size_of)
+        self._timings = _Timings(size_of)
         self._pretrained: set[Any] = set()
         self._memory: dict[tuple[Any, ...], float] = {}
         for record in records:
@@ -246,19 +246,19 @@ class Estimator:
         return (Basis.GUESS if guessed else Basis.PUBLISHED), seconds
 
     @cached_property
-    def _published(self) -> Timings:
+    def _published(self) -> _Timings:
         return self._read_published()
 
 
 @cache
-def published_timings() -> Timings:
+def published_timings() -> _Timings:
     """Return the published timings of CPUs, of one run per cell. They are read once per process."""
-    return timings_of(cast(Record, run) for name in SHIPPED for run in shipped_cells(name))
+    return _timings_of(cast(Record, run) for name in SHIPPED for run in shipped_cells(name))
 
 
-def timings_of(records: Iterable[Record]) -> Timings:
+def _timings_of(records: Iterable[Record]) -> _Timings:
     """Return the timings of records that were made on CPUs."""
-    timings = Timings(table_sizes(None))
+    timings = _Timings(table_sizes(None))
     for record in records:
         if record["status"] == "ok" and not _is_on_gpu(record):
             timings.learn(record)

@@ -5,6 +5,7 @@ The journal has every finished run, so a run can be stopped at any moment. The s
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import math
 import time
@@ -23,17 +24,7 @@ from llpbench.results.journal import FILE, Contents, Journal, read
 from llpbench.results.staleness import cell_spec, comparison
 from llpbench.running.display import Display, title
 from llpbench.running.estimates import Basis, Estimate, Estimator, published_timings, table_sizes
-from llpbench.running.executors import (
-    Executor,
-    Request,
-    Resources,
-    available,
-    failure,
-    gpus_of,
-    make_executor,
-    notify,
-    usable_cpus,
-)
+from llpbench.running.executors import Executor, Resources, available, failure, gpus_of, notify, usable_cpus
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import Resolved, downloads, obstacles
 from llpbench.running.planning import Plan, Planned, chosen_cells, expand, make_plan, tunings_of
@@ -141,7 +132,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     estimator = _estimator(settings, journal.contents.records)
     if settings.ray_address is not None:
         display.say(f"joining the Ray cluster at {settings.ray_address}")
-    executor, note = pick_executor(settings, jobs, available(settings.device), estimator)
+    executor, note = _pick_executor(settings, jobs, available(settings.device), estimator)
     schedule = Schedule(
         jobs,
         lambda job: estimator.estimate(job).seconds,
@@ -418,7 +409,7 @@ def _require_device(settings: Settings) -> None:
         raise LLPBenchError("--compile needs a C++ compiler on a CPU, and there is none. Install g++, or leave it out.")
 
 
-def pick_executor(
+def _pick_executor(
     settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator
 ) -> tuple[Executor, str]:
     """Return the executor that the settings ask for, and a line to show ("" mostly).
@@ -426,13 +417,12 @@ def pick_executor(
     `auto` is Ray if it is installed, several jobs can run at a time, and they take long enough. Raises `LLPBenchError`
     if the executor is unavailable.
     """
-    request = Request(settings, jobs, resources, estimator)
-    name = "ray" if settings.ray_address is not None else settings.executor
-    if name != "auto":
-        return make_executor(name, request), ""
-    several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not settings.device.startswith("cuda:")
-    if not several or estimator.total(jobs).seconds <= _SECONDS_WORTH_RAY:
-        return make_executor("inline", request), ""
-    if importlib.util.find_spec("ray") is None:
-        return make_executor("inline", request), "Ray is not installed: cells run one after the other."
-    return make_executor("ray", request), ""
+    name, note = "ray" if settings.ray_address is not None else settings.executor, ""
+    if name == "auto":
+        several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not settings.device.startswith("cuda:")
+        worth = several and estimator.total(jobs).seconds > _SECONDS_WORTH_RAY
+        missing = worth and importlib.util.find_spec("ray") is None
+        name = "ray" if worth and not missing else "inline"
+        note = "Ray is not installed: cells run one after the other." if missing else ""
+    module = importlib.import_module(f"llpbench.running.executors.{name}")
+    return module.make(settings, jobs, resources, estimator), note

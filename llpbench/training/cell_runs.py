@@ -5,6 +5,7 @@ Only this module uses the test split, once for each selected epoch and after all
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,16 +23,17 @@ from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
 from llpbench.core.errors import LLPBenchError, hook_error
 from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method, Predictor
-from llpbench.core.metrics import holdout_criteria, verdict
+from llpbench.core.metrics import holdout_criteria
 from llpbench.core.ranges import read_params
 from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, ROUNDING, CriterionResult, Record, Status
-from llpbench.core.registry import METHODS, load_plugin
+from llpbench.core.registry import ENCODERS, METHODS, load_plugin
 from llpbench.core.seeding import generator
 from llpbench.core.text import reason_of
 from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
 from llpbench.training import memory
-from llpbench.training.compilation import compiles_on_cpu, keep_compiled_code, most_together, remove_damaged
+from llpbench.training.cohort import Outcome, Trainee, chosen_by_all, encoder_factory, populations
+from llpbench.training.compilation import compiler_exists, keep_compiled_code, remove_damaged
 from llpbench.training.declaration import course_faults
 from llpbench.training.device import (
     Machine,
@@ -42,14 +44,17 @@ from llpbench.training.device import (
     pick_precision,
     reset_peak_memory,
 )
-from llpbench.training.judging import judge, keep_predictions, known_bag_metrics, whole_bag_metrics
-from llpbench.training.members import Outcome, Trainee, chosen_by_all, encoder_factory, populations
+from llpbench.training.judging import full_verdict, judge, keep_predictions
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
-from llpbench.training.stamp import SeedResult, cell_facts, rounded, write_down
+from llpbench.training.stamp import SeedResult, cell_facts, write_down
 
 _OnEpoch = Callable[[Epoch], None] | None
 _Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
+
+REPAID_AFTER = 1_000_000
+"""smallest planned rows x epochs of a member, about 2,000 steps of 512 rows. Compiling SAINT's steps took one to two
+minutes on a CPU of 2021 (three to five if a loss takes derivatives itself). It saves about 0.1 seconds a step."""
 
 _NOTHING_CHOSEN = (
     "no criterion could select an epoch, because none was ever a number. Validation needs rows of two classes, or bags "
@@ -145,14 +150,36 @@ def prepared(
     """
     if machine.device.type == "cpu":
         rows = min(int(task.train.sizes.sum()) for task in tasks.values())  # equal, except with some baggings
-        machine = replace(machine, compiled=compiles_on_cpu(cell, environment, rows))
-    most = most_together(cell, machine)
+        machine = replace(machine, compiled=_compiles_on_cpu(cell, environment, rows))
+    most = _most_together(cell, machine)
     if cell.pretraining == "none":
         return machine, most, None
     if METHODS.get(cell.method).supervision != "bags":  # pretraining uses bags, whatever the method's supervision
         tasks = {seed: make_task(cell, seed, "bags", environment.data_dir) for seed in tasks}
     folder = Path(environment.pretrained) if environment.pretrained else None
     return machine, most, Pretrainer(cell, tasks, folder, machine, on_epoch)
+
+
+def _compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
+    """Return whether a cell's steps are compiled on a CPU: as requested, or if it pays off for a member's `rows`."""
+    if environment.compile is not None:
+        return environment.compile
+    if cell.encoder is None or not ENCODERS.get(cell.encoder).compiles or not METHODS.get(cell.method).compiles:
+        return False
+    return (cell.protocol or Protocol()).epochs * rows >= REPAID_AFTER and compiler_exists()
+
+
+def _most_together(cell: Cell, machine: Machine) -> int | None:
+    """Return the largest number of members of a cell that train together; None: all.
+
+    A deep encoder compiled for a CPU trains one member at a time. Three members of SAINT take as long together as in
+    turn, and need more memory. Each change in their number would need another compilation.
+    """
+    if not METHODS.get(cell.method).stackable:
+        return 1
+    deep = cell.encoder is not None and ENCODERS.get(cell.encoder).compiles
+    alone = deep and machine.compiled and machine.device.type == "cpu"
+    return 1 if alone else None
 
 
 def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> Task:
@@ -269,10 +296,15 @@ def _train_together(
 def _curves(outcomes: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]:
     """Return each leaderboard criterion's curve in a judged stage, as recorded; for an ensemble, the mean curve."""
     return {
-        name: rounded(_mean_curve([outcome.selected[name].curves[stage] for outcome in outcomes]))
+        name: _rounded(_mean_curve([outcome.selected[name].curves[stage] for outcome in outcomes]))
         for name in BOARD_CRITERIA
         if name in chosen_by_all(outcomes)
     }
+
+
+def _rounded(curve: FloatArray) -> list[float | None]:
+    """Return values as the journal stores them: to four digits, None unless finite."""
+    return [round(value, 4) if math.isfinite(value) else None for value in curve.tolist()]
 
 
 def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:
@@ -306,10 +338,8 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         validation: dict[str, float | None] = {**holdout_criteria(proba[0], task.validation)}
         if method.supervision == "validation":
             validation = {name: None for name in validation if CRITERIA[name].regime == "fine"}
-        evaluation = verdict(proba[1], task.test)
-        if task.test_bags is not None:
-            of_train = _proba_of(predictor, task.bags.rows, task)
-            evaluation["test"] |= known_bag_metrics(task, of_train, proba[1]) | whole_bag_metrics(task, of_train)
+        of_train = _proba_of(predictor, task.bags.rows, task) if task.test_bags is not None else proba[1][:0]
+        evaluation = full_verdict(task, proba[1], of_train)
     except LLPBenchError:
         raise
     except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run

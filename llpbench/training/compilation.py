@@ -20,14 +20,8 @@ from typing import Any
 
 import torch
 
-from llpbench.core.cell import Cell, Environment, Protocol
-from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.data.loading import cache_directory
 from llpbench.training.device import Machine, fast_products
-
-REPAID_AFTER = 1_000_000
-"""smallest planned rows x epochs of a member, about 2,000 steps of 512 rows. Compiling SAINT's steps took one to two
-minutes on a CPU of 2021 (three to five if a loss takes derivatives itself). It saves about 0.1 seconds a step."""
 
 _RECOMPILES = 64
 """largest number of compilations of a step; beyond it torch silently stops compiling"""
@@ -59,28 +53,6 @@ def compiled(function: Callable[..., Any], machine: Machine) -> Callable[..., An
             return step(*args)
 
     return quick
-
-
-def compiles_on_cpu(cell: Cell, environment: Environment, rows: int) -> bool:
-    """Return whether a cell's steps are compiled on a CPU: as requested, or if it pays off for a member's `rows`."""
-    if environment.compile is not None:
-        return environment.compile
-    if cell.encoder is None or not ENCODERS.get(cell.encoder).compiles or not METHODS.get(cell.method).compiles:
-        return False
-    return (cell.protocol or Protocol()).epochs * rows >= REPAID_AFTER and compiler_exists()
-
-
-def most_together(cell: Cell, machine: Machine) -> int | None:
-    """Return the largest number of members of a cell that train together; None: all.
-
-    A deep encoder compiled for a CPU trains one member at a time. Three members of SAINT take as long together as in
-    turn, and need more memory. Each change in their number would need another compilation.
-    """
-    if not METHODS.get(cell.method).stackable:
-        return 1
-    deep = cell.encoder is not None and ENCODERS.get(cell.encoder).compiles
-    alone = deep and machine.compiled and machine.device.type == "cpu"
-    return 1 if alone else None
 
 
 @cache

@@ -23,7 +23,7 @@ from llpbench.core.files import replace_file
 from llpbench.core.metrics import brier_score, macro_auc, test_metrics, verdict
 from llpbench.core.record import CriterionResult, Judged, Real
 from llpbench.core.seeding import generator
-from llpbench.training.members import chosen_by_all
+from llpbench.training.cohort import chosen_by_all
 from llpbench.training.population import Population
 from llpbench.training.selection import Selected
 from llpbench.training.stamp import Predicted
@@ -70,7 +70,7 @@ def judge(population: Population, numbers: Sequence[int], *, keep: bool = False)
             places = tuple((member.place(_moment(one)),) for member, one in zip(members, choices, strict=True))
         if places not in judged:
             parts = {part: _mean([getattr(each, part) for each in members], places) for part in _PARTS}
-            verdict_ = _verdict(members[0].task, parts["proba"], parts["of_train"])
+            verdict_ = full_verdict(members[0].task, parts["proba"], parts["of_train"])
             judged[places] = verdict_, {"validation": parts["of_validation"], "test": parts["proba"]}
         results[name] = CriterionResult(
             epoch=last if averaged else int(np.median([choice.epoch for choice in choices])),
@@ -99,11 +99,11 @@ def _epochs_before(last: int, averaged: Tensor | None) -> dict[_Moment, Tensor]:
     return {("", epoch): each for epoch, each in enumerate(averaged, start=last + 1 - len(averaged))}
 
 
-def _verdict(task: Task, proba: FloatArray, of_train: FloatArray) -> Judged:
+def full_verdict(task: Task, proba: FloatArray, of_train: FloatArray) -> Judged:
     """Return the evaluation of predictions of the test rows and, if test rows are in training bags, of these bags."""
     judged = verdict(proba, task.test)
     if task.test_bags is not None:
-        judged["test"] |= known_bag_metrics(task, of_train, proba) | whole_bag_metrics(task, of_train)
+        judged["test"] |= _known_bag_metrics(task, of_train, proba) | _whole_bag_metrics(task, of_train)
     return judged
 
 
@@ -188,7 +188,7 @@ _LEAST = 1e-7
 """smallest probability; the logits of smaller ones could not be shifted enough"""
 
 
-def known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) -> dict[str, float]:
+def _known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) -> dict[str, float]:
     """Return the metrics `...-known-bags` of predictions for training and test rows [rows, classes].
 
     A new row in natural bags (districts, days) often belongs to a bag with known counts. Rows of a bag share causes
@@ -209,7 +209,7 @@ def known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) -> 
     return {f"{name}-known-bags": metrics[name] for name in ("auc", "log-loss", "brier")}
 
 
-def whole_bag_metrics(task: Task, of_train: FloatArray) -> dict[str, float]:
+def _whole_bag_metrics(task: Task, of_train: FloatArray) -> dict[str, float]:
     """Return the metrics `...-whole-bags` of training predictions that are adjusted to every bag's counts.
 
     `of_train` [training rows, classes] are the predictions. Accuracy is computed for assigned labels that match the

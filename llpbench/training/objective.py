@@ -1,22 +1,29 @@
-"""Functions of one member's network and method, and their mapping over all members."""
+"""Functions of one member's network and method, and their mapping over all members and copies.
+
+Encoders may have several copies that share weights (`Encoder.copies`). Methods do not notice them: their modules, loss,
+prediction and `after_step` are written for one copy and mapped over all. Only `prepare`, which runs once for a member,
+sees all copies. Its row vectors and predictions are averages over copies. A value that it copies into a parameter
+[copies, ...] is copied to all of them.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
-from torch.func import functional_call
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from llpbench.core.bags import Bags
+from llpbench.core.bags import Bags, Schema
 from llpbench.core.errors import hook_error
 from llpbench.core.method import Method, Now, Reports
-from llpbench.core.model import Model, Network, Random
+from llpbench.core.model import Encoder, Model, Network, Random
 from llpbench.core.text import hint, one_line
-from llpbench.training.copies import log_mean_of_copies, map_over, mean_of_copies, over_copies
 
 OfMember = Callable[..., Any]
 """function of a member's network, its method, and its parts of the other mapped arguments"""
@@ -31,6 +38,79 @@ class Weights(NamedTuple):
     """hyperparameters that may differ between members"""
 
 
+def build_copies(method: Method, encoder: Encoder, schema: Schema) -> Network:
+    """Return the modules of one member; parameters that differ between copies are [copies, ...].
+
+    Copies share their encoder's buffers, and its parameters except those in `of_copy`. Everything that the method
+    builds, such as the head, exists once for each copy.
+    """
+    network = method.build(encoder, schema)
+    if encoder.copies == 1:
+        return network
+    others = [method.build(encoder.another(), schema) for _ in range(encoder.copies - 1)]
+    named = [_tensors(network_of_copy) for network_of_copy in (network, *others)]
+    network.of_copy = tuple(name for name in named[0] if name not in _shared(network))
+    for name in network.of_copy:
+        module, _, leaf = name.rpartition(".")
+        value = torch.stack([tensors[name].detach() for tensors in named])
+        is_parameter = isinstance(named[0][name], nn.Parameter)
+        setattr(network.get_submodule(module), leaf, nn.Parameter(value) if is_parameter else value)
+    return network
+
+
+def _over_copies(function: OfMember, network: Network, stackable: bool, *stacked: Any) -> Any:
+    """Return `function(network, *parts)` for each copy, with its parts of `stacked`; results are [copies, ...]."""
+
+    def of_copy(tensors_of_copy: dict[str, Tensor], *parts: Any) -> Any:
+        return functional_call(network, tensors_of_copy, (lambda copy: function(copy, *parts),))
+
+    tensors = _tensors(network)
+    return _map_over(of_copy, stackable, {name: tensors[name] for name in network.of_copy}, *stacked)
+
+
+def _mean(values: Tensor) -> Tensor:
+    return values.mean(dim=0)
+
+
+def _of_copies(
+    function: OfMember, network: Network, method: Method, merge: Callable[[Tensor], Tensor] = _mean
+) -> Tensor:
+    """Return a function of a network; if it has several copies, `merge` their values [copies, ...]."""
+    if network.of_copy:
+        return merge(_over_copies(function, network, method.stackable))
+    alone: Tensor = function(network)
+    return alone
+
+
+def _map_over(function: Callable[..., Any], stackable: bool, *stacked: Any) -> Any:
+    """Map `function`, written for one member or copy, over all of them: by vmap, or in turn if vmap is not allowed."""
+    leaves, structure = tree_flatten(stacked)
+    if stackable:
+
+        def of_leaves(*parts: Any) -> Any:
+            return function(*tree_unflatten(parts, structure))
+
+        return vmap(of_leaves, randomness="error")(*leaves)  # three times as fast as with nested arguments
+    members = [tree_unflatten([leaf[place] for leaf in leaves], structure) for place in range(len(leaves[0]))]
+    results = [function(*parts) for parts in members]
+    return tree_map(lambda *parts: torch.stack(parts), *results)
+
+
+def _tensors(network: Network) -> dict[str, Tensor]:
+    return dict(network.named_parameters()) | dict(network.named_buffers())
+
+
+def _shared(network: Network) -> set[str]:
+    """Return the names of tensors that copies share, in all encoders of the network (methods may add encoders)."""
+    shared = set()
+    for place, module in network.named_modules():
+        if isinstance(module, Encoder):
+            names = {name for name, _ in module.named_parameters()} - set(module.of_copy)
+            names |= {name for name, _ in module.named_buffers()}
+            shared |= {f"{place}.{name}" for name in names}
+    return shared
+
+
 def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
     """Return log probabilities, as they are judged."""
 
@@ -42,19 +122,19 @@ def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
             raise hook_error(method, "log_proba", what)
         return prediction
 
-    return log_mean_of_copies(of_copy, network, method.stackable)
+    return _of_copies(of_copy, network, method, lambda logs: logs.logsumexp(dim=0) - math.log(len(logs)))
 
 
 def encoding(network: Network, method: Method, bags: Bags) -> Tensor:
     """Return the row vectors of the encoder."""
-    return mean_of_copies(lambda copy: Model(copy).encode(bags).z, network, method.stackable)
+    return _of_copies(lambda copy: Model(copy).encode(bags).z, network, method)
 
 
 def representation(network: Network, method: Method, bags: Bags) -> Tensor:
     """Return the row vectors for diagnostics."""
     if not isinstance(method, Reports):
         return encoding(network, method, bags)
-    return mean_of_copies(lambda copy: method.represent(Model(copy), bags), network, method.stackable)
+    return _of_copies(lambda copy: method.represent(Model(copy), bags), network, method)
 
 
 def pseudo_pairs(network: Network, method: Method, bags: Bags) -> tuple[Tensor, ...]:
@@ -62,7 +142,7 @@ def pseudo_pairs(network: Network, method: Method, bags: Bags) -> tuple[Tensor, 
     assert isinstance(method, Reports)
     if not network.of_copy:
         return tuple(method.pseudo_pairs(Model(network), bags))
-    pairs = over_copies(lambda copy: tuple(method.pseudo_pairs(Model(copy), bags)), network, method.stackable)
+    pairs = _over_copies(lambda copy: tuple(method.pseudo_pairs(Model(copy), bags)), network, method.stackable)
     return tuple(part[0] for part in pairs)
 
 
@@ -83,8 +163,7 @@ def loss_at(now: Now) -> OfMember:
         if not network.of_copy:
             return of_copy(network, key)
         keys = Random(key).bits(network.encoder.copies)
-        losses: Tensor = over_copies(of_copy, network, method.stackable, keys)
-        return losses.mean(dim=0)
+        return _mean(_over_copies(of_copy, network, method.stackable, keys))
 
     return loss
 
@@ -101,7 +180,7 @@ def after_step_at(now: Now) -> OfMember:
     def changed(network: Network, method: Method) -> dict[str, Tensor]:
         if not network.of_copy:
             return of_copy(network, method)
-        values: dict[str, Tensor] = over_copies(lambda copy: of_copy(copy, method), network, method.stackable)
+        values: dict[str, Tensor] = _over_copies(lambda copy: of_copy(copy, method), network, method.stackable)
         return {name: v if name in network.of_copy else v.mean(dim=0) for name, v in values.items()}
 
     return changed
@@ -141,7 +220,7 @@ class MemberMap:
                 return functional_call(self._template, tensors, (lambda network: function(network, method, *parts),))
             return self._with_tensors(tensors, lambda: function(self._template, method, *parts))
 
-        return map_over(of_member, self.method.stackable and not in_turn, *map(dict, weights), *stacked)
+        return _map_over(of_member, self.method.stackable and not in_turn, *map(dict, weights), *stacked)
 
     def _with_tensors(self, tensors: Mapping[str, Tensor], function: Callable[[], Any]) -> Any:
         """Return `function()` while the template has other tensors, as `functional_call` does at ten times the cost."""

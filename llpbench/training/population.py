@@ -22,8 +22,7 @@ from llpbench.core.cell import Epoch
 from llpbench.core.criteria import CRITERIA, GUIDES, Regime
 from llpbench.core.method import Pairs, Reports, Stage
 from llpbench.core.seeding import generator
-from llpbench.training.cohort import Cohort
-from llpbench.training.members import Outcome, Rungs
+from llpbench.training.cohort import Cohort, Outcome, Rungs
 from llpbench.training.objective import OfMember, Weights, explained, log_proba, pseudo_pairs, representation
 from llpbench.training.selection import Selected
 from llpbench.training.stage import StageRun

@@ -30,8 +30,8 @@ from llpbench.core.files import replace_file
 from llpbench.core.provenance import NUMERICS, version_of
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
+from llpbench.training.cohort import Trainee, encoder_factory, populations
 from llpbench.training.device import Machine
-from llpbench.training.members import Trainee, encoder_factory, populations
 from llpbench.training.population import Population
 
 _PURPOSE = "pretraining"

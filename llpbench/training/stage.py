@@ -25,9 +25,8 @@ from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
 from llpbench.core.record import CPU_TRAIN
 from llpbench.core.text import one_line
-from llpbench.training.cohort import Cohort
+from llpbench.training.cohort import Cohort, Rungs
 from llpbench.training.device import fast_products
-from llpbench.training.members import Rungs
 from llpbench.training.objective import OfMember, Weights, after_step_at, encoding, explained, log_proba
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW

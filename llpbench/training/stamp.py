@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,11 +90,6 @@ def write_down(
     if result.earlier_curves:
         record["earlier_curves"] = result.earlier_curves
     return record
-
-
-def rounded(curve: FloatArray) -> list[float | None]:
-    """Return values as the journal stores them: to four digits, None unless finite."""
-    return [round(value, 4) if math.isfinite(value) else None for value in curve.tolist()]
 
 
 def _bag_facts(task: Task) -> dict[str, Any]:

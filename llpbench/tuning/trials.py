@@ -26,9 +26,9 @@ from llpbench.core.registry import METHODS
 from llpbench.core.text import reason_of
 from llpbench.core.tuning_spec import Tuning
 from llpbench.training.cell_runs import fit_direct
+from llpbench.training.cohort import Outcome, Trainee, encoder_factory
 from llpbench.training.compilation import remove_damaged
 from llpbench.training.device import Machine, is_out_of_memory
-from llpbench.training.members import Outcome, Trainee, encoder_factory
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained
 from llpbench.tuning.search import Trial
@@ -64,10 +64,10 @@ class Bench:
         groups = [trials[start : start + most] for start in range(0, len(trials), most)]
         return [trial for group in groups for trial in self._train(group)]
 
-    def _halving(self, trials: Sequence[Trial]) -> Halving:
+    def _halving(self, trials: Sequence[Trial]) -> _Halving:
         """Return a rule that compares with all finished trials; the initial configuration always continues."""
         first = {member for member, trial in enumerate(trials) if trial.number == 0}
-        halving = Halving(self.tuning.guide, self.tuning.rungs, self.tuning.eta, protected=first)
+        halving = _Halving(self.tuning.guide, self.tuning.rungs, self.tuning.eta, protected=first)
         for trial in self.earlier:
             halving.remember(trial.rungs)
         return halving
@@ -96,7 +96,7 @@ class Bench:
         half = len(trials) if damaged else (len(trials) + 1) // 2
         return [trial for part in (trials[:half], trials[half:]) if part for trial in self._train(part)]
 
-    def _together(self, trials: Sequence[Trial], halving: Halving) -> list[Outcome]:
+    def _together(self, trials: Sequence[Trial], halving: _Halving) -> list[Outcome]:
         cell = self.tuning.cell
         assert cell.protocol is not None
         seed = self.tuning.seed
@@ -156,7 +156,7 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return all(a is b or (type(a) is type(b) and bool(np.all(a == b))) for a, b in pairs)
 
 
-class Halving:
+class _Halving:
     """Rule that stops trials: at each rung, one in `eta` of all trials that have ever reached it continues.
 
     Li et al. 2020, "A system for massively parallel hyperparameter tuning", algorithm 2, in rounds of a population.

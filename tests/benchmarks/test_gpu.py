@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import torch
 from factory import make_record
-from repository import ROOT
 
 from benchmarks.gpu import campaign, correctness, measures, part, tables, traces
 from benchmarks.gpu.part import PROCESS, run_part
 from benchmarks.gpu.rows import FILE, Box, Rows
 from benchmarks.gpu.sizes import FULL, REHEARSAL
-from benchmarks.population import Job
 from llpbench.core.cell import Environment, Epoch
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import cell_versions
 from llpbench.core.record import Record
 from llpbench.core.tables import Table
@@ -72,22 +65,6 @@ class TestCorrectness:
         values = correctness.check("dllp mlp", CPU)
         assert values["wrong"] == ["permuted: differs: a label reaches the method"]
 
-    def test_failing_subject_is_a_row(self, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-        def check(key: str, device: torch.device) -> dict[str, Any]:
-            if key == "bad mlp":
-                raise KeyError(device.type)
-            return {"wrong": []}
-
-        monkeypatch.setattr(correctness, "subjects", lambda: ["bad mlp", "good mlp"])
-        monkeypatch.setattr(correctness, "check", check)
-        monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *_, **__: None)
-        monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
-        correctness.check_all(rows, CPU, Box.of(60))
-        found = {key: row.status for key, row in rows.last(correctness.PART).items()}
-        assert found == {"bad mlp": "failed", "good mlp": "ok"}
-        assert tables.something_failed(rows)
-        assert ("FAILED bad mlp", "KeyError: 'cpu'") in list(correctness.summary(rows))
-
     def test_differing_numbers_are_found(self) -> None:
         subject = traces.Subject("dllp", "mlp")
         trace = subject.trace([0, 1], Machine(), 2)
@@ -96,37 +73,6 @@ class TestCorrectness:
         lost = replace(trace, losses=trace.losses * float("nan"))
         assert not correctness.within(traces.distance(trace, lost), correctness.LOSS, correctness.GRADIENT)
         assert correctness.within(traces.distance(trace, trace), 0.0, 0.0)
-
-
-class TestMeasures:
-    def test_work_of_step_counts_matrix_products(self) -> None:
-        found = measures.work_of_step(Job("mlp", Machine()))
-        layers = 2 * 3 * 512 * (14 * 8 * 128 + 128 * 64 + 64 * 64)  # forward and both gradients of 512 rows
-        assert layers <= found["operations"] <= 1.5 * layers
-        assert found["bytes"] > 32 * found["parameters"]
-        assert found["steps"] == 76
-        keys, subjects = measures.keys(FULL), correctness.subjects()
-        assert (len({*keys}), len({*subjects})) == (len(keys), len(subjects))
-        assert keys[:4] == ["peaks", "floor saint", "eager saint 1", "recorded saint 10"], "the most telling first"
-        assert keys.index("stacked saint 3") > keys.index("step llp-vat saint")
-        assert {"tabllp-bdc mlp", "llp-vat saint", "llp-gan mlp", "pretraining saint"} < {*subjects}
-        assert sum(each.endswith("saint") for each in subjects) >= 5
-
-    def test_time_bound_is_work_over_speed(self, rows: Rows) -> None:
-        told = measured(rows, "compiled-bfloat16", members=10, seconds=2.0)
-        (row, found), *_ = measures.measurements(rows)
-        assert row.key == told
-        assert found == (10 * 100 * 4e6 / 8e9, 10 * 100 * 3e5 / 1e8)
-
-
-def measured(rows: Rows, way: str, members: int, seconds: float, encoder: str = "saint") -> str:
-    """Rows of one way, with made-up peaks and work."""
-    rows.add(measures.PART, "peaks", "ok", {"float32": 1e9, "bfloat16": 8e9, "bytes": 1e8})
-    rows.add(measures.PART, f"floor {encoder}", "ok", {"operations": 4e6, "bytes": 3e5, "steps": 100})
-    key = f"{way} {encoder} {members}"
-    values = {"encoder": encoder, "way": way, "members": members, "seconds": seconds, "first": 30.0, "memory_mb": 99.0}
-    rows.add(measures.PART, key, "ok", values)
-    return key
 
 
 COMPILES: list[bool | None] = []
@@ -234,12 +180,6 @@ class TestCampaign:
         assert [job.cell.id for job in (two, three)] == [one.cell.id] * 2
         assert [job.seeds for job in (two, three)] == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
 
-    def test_crash_costs_its_cell_only(self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        one, two = run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("failed", "crashed"), 2)
-        assert one.cell.id != two.cell.id
-        assert tables.something_failed(rows)
-        assert read(tmp_path / "journal.jsonl").records == {}
-
 
 def test_part_is_ended_when_its_time_is_over(rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part, "_GRACE", 0.0)  # otherwise a fast machine ends the part by itself
@@ -247,26 +187,3 @@ def test_part_is_ended_when_its_time_is_over(rows: Rows, tmp_path: Path, monkeyp
     assert "time was over" in run_part(measures.PART, rows, tmp_path, "cpu", Box.of(0.0))
     assert time.monotonic() - start < 30
     assert PROCESS not in rows.last(measures.PART)
-
-
-@pytest.mark.slow
-def test_gpu_command_ends_in_time(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.gpu", "--device", "cpu", "--parts", "correctness", "--minutes", "0.5"]
-    start = time.monotonic()
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OUT": str(tmp_path)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
-    assert time.monotonic() - start < 60
-    assert done.stdout == (tmp_path / "summary.txt").read_text() + "\n"
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_unknown_device_or_part_is_refused(tmp_path: Path) -> None:
-    from benchmarks.gpu.__main__ import main
-    from llpbench.training.device import pick_device
-
-    with pytest.raises(LLPBenchError, match="cuda:99"):
-        pick_device("cuda:99")
-    out = tmp_path / "out"
-    with pytest.raises(click.BadParameter, match="nothing"):
-        main(["--device", "cpu", "--parts", "nothing", "--out", str(out)], standalone_mode=False)
-    assert not out.exists()

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process
-from llpbench.blocks.binning import RowBins
 from llpbench.blocks.components import Components
+from llpbench.blocks.design import RowBins
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 
 NAN = float("nan")

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from llpbench.blocks.bag_process import _hmc
-from llpbench.blocks.evidence import Evidence, Prior, _BagSpace, _FeatureSpace
+from llpbench.blocks.evidence import Evidence, Prior, _BagSpace, _FeatureSpace, without_zeros
 from llpbench.core.bags import FloatArray
 
 BAGS, WIDTHS = 7, (2, 3, 4)
@@ -105,3 +105,18 @@ def test_draws_have_moments_of_known_posterior() -> None:
     drawn = _hmc(minus_log, np.zeros(2), np.random.default_rng(0), draws=4000, burn_in=200)
     assert_allclose(drawn.mean(axis=0), center, atol=0.06)
     assert_allclose(np.cov(drawn.T), covariance, atol=0.08)
+
+
+def test_draws_stay_in_region_of_density() -> None:
+    def half_line(x: FloatArray) -> tuple[float, FloatArray]:
+        return (float(x[0]), np.ones(1)) if x[0] > 0 else (np.inf, np.zeros(1))
+
+    drawn = _hmc(half_line, np.ones(1), np.random.default_rng(0), draws=4000, burn_in=200, steps=4)
+    assert drawn.min() > 0
+    assert drawn.mean() == pytest.approx(1.0, abs=0.15)
+
+
+def test_empty_features_are_left_out() -> None:
+    mean = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
+    assert without_zeros(mean).tolist() == [[1.0, 2.0], [0.0, 3.0]]
+    assert without_zeros(np.zeros((3, 2))).shape == (3, 1)

@@ -9,26 +9,44 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small import SCHEMA, moment, select, small_encoder, some_bags, stream
+from small import SCHEMA, moment, select, small_encoder, some_bags, stream, toy_task
 
-from llpbench.blocks.pretraining import Decoder, Pretraining, PretrainingParams
+from llpbench.blocks.pretraining import Decoder, Pretraining, PretrainingParams, _bag_contrast, _WeightedSum
 from llpbench.core.bags import Bags, Task
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.model import Encoding, Model
 from llpbench.core.ranges import ranges
 from llpbench.data.tasks import build_task
-from llpbench.data.toy import toy_assignment, toy_table, toy_task
+from llpbench.data.toy import toy_assignment, toy_table
 from llpbench.running.settings import PRETRAININGS
 from llpbench.training import pretrained
 from llpbench.training.cell_runs import run_cell
+from llpbench.training.cohort import Trainee
 from llpbench.training.device import Machine
-from llpbench.training.members import Trainee
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer, _key, _read
 from llpbench.training.specification import make_cell
 
 NOW = moment()
 SHORT = PretrainingParams(epochs=2, hidden=16, learning_rate=1e-3)
+
+
+def test_weighted_sum_matches_loop() -> None:
+    torch.manual_seed(0)
+    z, aggregator = torch.randn(7, 4), _WeightedSum(4)
+    unit = torch.nn.functional.normalize(z[:5], dim=1)
+    weights = sum((unit @ unit[i] * 10).softmax(0) for i in range(5)) / 5  # W = I, s = 10; the last two are padding
+    assert torch.allclose(aggregator(z, torch.arange(7) < 5), weights @ z[:5], atol=1e-5)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("cosine", "similarity", "margin", "expected"), [(1.0, 0.0, 0.0, 1.0), (-1.0, 1.0, 0.0, 2.0), (0.5, 0.5, 0.2, 0.4)]
+)
+def test_bag_contrast_matches_hand_computation(
+    cosine: float, similarity: float, margin: float, expected: float
+) -> None:
+    loss = _bag_contrast(torch.tensor(cosine), torch.tensor(similarity), margin)
+    assert float(loss) == pytest.approx(expected, abs=1e-6)
 
 
 def made(tasks: Any, **params: Any) -> tuple[Pretraining, Any]:

@@ -21,13 +21,8 @@ METHOD = "from llpbench.core.registry import register_method\n@register_method('
         (["run", "--methods", "dlp"], "unknown method 'dlp'. Did you mean dllp"),
         (["plan", "--datasets", "adlut"], "unknown dataset 'adlut'. Did you mean adult"),
         (["run", "--bag-sizes", "-64"], "--bag-sizes must be whole numbers"),
-        (["run", "--bag-sizes", "64,1"], "--bag-sizes must be whole numbers"),
-        (
-            ["plan", "--bag-sizes", "4885", "--methods", "dllp"],
-            "bag size 4885 is larger than the 4,884 validation rows",
-        ),
+        (["plan", "--bag-sizes", "4885", "--methods", "dllp"], "bag size 4885 is larger"),
         (["run", "--config", "/none.toml"], "--config '/none.toml' cannot be read: No such file or directory"),
-        (["plan", "--config", "/dev/zero"], "--config '/dev/zero'"),
         (["run", "--preset", "slow"], "unknown preset 'slow'"),
         (["check", "dllp", "--dataset", "adult"], "--dataset needs a bagging to check, but 'dllp' has none"),
         (["check", "ordered", "--dataset", "nosuch"], "'nosuch'"),
@@ -37,23 +32,15 @@ METHOD = "from llpbench.core.registry import register_method\n@register_method('
         (["rnu"], "Did you mean run?"),
         (["data", "fech"], "Did you mean fetch?"),
         (["list", "studies", "dllp"], "only list params takes the name"),
-        (["list", "colours"], "'colours' is not one of"),
         (["estimate-table", "--seed", "-1"], "-1 is not in the range x>=0"),
         (["run", "--nonsense"], "--nonsense"),
-        (["run", "more"], "Got unexpected extra argument (more)"),
         (["report", "--out", "/none"], "there is no journal '/none'"),
-        (["report", "--plots", "pictures", "--no-plots"], "--plots and --no-plots"),
         (["report", "--study", "tables"], "unknown study 'tables'"),
-        (["data", "verify", "adlut"], "unknown dataset 'adlut'"),
         (["data", "list", "--data-dir", "/none"], "data directory '/none'"),
-        (["merge", "/none"], "there is no journal '/none'"),
         (["merge"], "Missing argument 'JOURNAL...'"),
-        (["compare", "--against", "moon"], "'moon' is not one of"),
         (["plan", "--study", "encoder", "--encoders", "mlp"], "--encoders saint-row,saint"),
         (["report", "--journal="], "must be a path, got ''"),
-        (["merge", "", "--out", "merged"], "must be a path, got ''"),
         (["fit", "", "--bags", "bags.csv", "--bag-column", "d", "--counts", "a", "--out", "m"], "be a path, got ''"),
-        (["effects", "--out="], "must be a path, got ''"),
     ],
 )
 def test_invalid_arguments_are_refused(words: list[str], told: str, llpbench: LLPBench) -> None:
@@ -73,9 +60,6 @@ def test_endless_configuration_is_refused(content: str, tmp_path: Path, llpbench
         (f"{METHOD}class Odd:\n    'No method.'\n", "must be a class that extends Method"),
         (f"{METHOD}def odd():\n    'No class.'\n", "must be a class that extends Method"),
         ("class Own(BaseException): pass\nraise Own('odd')\n", "failed on import: Own: odd"),
-        ("raise RuntimeError('two\\nlines')", "failed on import: RuntimeError: two lines"),
-        ("raise SystemExit(3)\n", "failed on import: SystemExit: 3"),
-        ("import nothing_of_that_name\n", "failed on import: ModuleNotFoundError"),
         ("def (\n", "failed on import: SyntaxError"),
         (
             "from llpbench.core.registry import register_bagging\n@register_bagging('random')\ndef odd(): ...",
@@ -86,7 +70,7 @@ def test_endless_configuration_is_refused(content: str, tmp_path: Path, llpbench
 def test_faulty_plugin_is_refused(code: str, told: str, tmp_path: Path, llpbench: LLPBench) -> None:
     file = tmp_path / "odd_plugin.py"
     file.write_text(code)
-    for words in (["list", "methods"], ["run"], ["plan"], ["data", "list"])[: 4 if "lines" in told else 1]:
+    for words in (["list", "methods"], ["run"], ["plan"], ["data", "list"])[: 4 if "odd" in told else 1]:
         assert told in refused(llpbench(*words, "--plugin", str(file)))
 
 

@@ -136,6 +136,16 @@ def test_large_rows_are_read_in_batches_by_default(llpbench: LLPBench, monkeypat
 
 
 @pytest.mark.usefixtures("folder")
+def test_batch_of_unknown_bags_among_known_ones_is_not_warned_of(llpbench: LLPBench) -> None:
+    assert fit(llpbench, "parts", method="bag-mean-linear").code == 0
+    for known in (470, 0):
+        rows = pd.read_csv("rows.csv")
+        rows.assign(district=rows["district"].where(rows.index < known, "new")).to_csv("new.csv", index=False)
+        result = llpbench("predict", "model", "new.csv", "--bag-column", "district", "--out-of-core", "--out", "p.csv")
+        assert (result.code, "were not in fit" in result.err) == (0, known == 0)
+
+
+@pytest.mark.usefixtures("folder")
 def test_options_that_need_all_rows_are_refused(llpbench: LLPBench) -> None:
     assert fit(llpbench, "parts").code == 0
     new = ["parts", "--out", "new.csv", "--out-of-core"]

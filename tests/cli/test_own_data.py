@@ -113,13 +113,13 @@ def test_all_forms_of_bag_tables_are_equal(folder: Path, llpbench: LLPBench) -> 
     table = pd.read_csv(folder / "bags.csv")
     size = table["no"] + table["yes"]
     expected = fitted_proba(llpbench, "--bags", "bags.csv", "--counts", "no,yes")
-    long = table.melt("district", var_name="party", value_name="votes").query("votes > 0")
+    long = table.assign(size=size).melt(["district", "size"], var_name="party", value_name="votes").query("votes > 0")
     long.to_csv("long.csv", index=False)
     share = table.assign(no=table["no"] / size, yes=table["yes"] / size, size=size)
     share.to_csv("share.csv", index=False)
     (share.assign(size=3 * size, no=3 * table["no"], yes=3 * table["yes"])).to_csv("thrice.csv", index=False)
     for flags in (
-        ["--bags", "long.csv", "--counts", "votes", "--class-column", "party"],
+        ["--bags", "long.csv", "--counts", "votes", "--class-column", "party", "--size-column", "size"],
         ["--bags", "share.csv", "--proportions", "no,yes", "--size-column", "size"],
         ["--bags", "share.csv", "--proportions", "yes"],
         ["--bags", "thrice.csv", "--counts", "no,yes", "--sampled"],

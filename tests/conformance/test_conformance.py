@@ -24,16 +24,7 @@ from llpbench.conformance import CHECKS, Check, Subject, Verdict, find
 from llpbench.conformance import subject as subjects
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import (
-    DirectMethod,
-    DirectParams,
-    Member,
-    Method,
-    MethodParams,
-    Now,
-    Predictor,
-    Stage,
-)
+from llpbench.core.method import DirectMethod, DirectParams, Member, Method, MethodParams, Now, Predictor, Stage
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, Uniform, When, ranges
 from llpbench.core.registry import METHODS, Entry

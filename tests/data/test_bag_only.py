@@ -86,15 +86,6 @@ def test_tasks_have_the_published_counts_and_no_label() -> None:
         build_task(table, assignment, supervision="instances")
 
 
-def test_synthetic_tables_are_repeatable_and_have_gaps() -> None:
-    table = small()
-    assert (len(table), len(table.numeric_names), len(table.categorical_names)) == (6_000, 69, 11)
-    again = synthetic._draw(SMALL)
-    np.testing.assert_array_equal(again.labels, synthetic._draw(SMALL).labels)
-    assert np.bincount(again.labels).min() > 100
-    assert np.isnan(again.numeric).any(axis=0).sum() > 10
-
-
 @pytest.mark.parametrize("bagging", ["random", "kmeans:clusters=5", "given:most=300", "given:rest=pool"])
 def test_other_baggings_of_published_counts_are_refused(bagging: str) -> None:
     size = 64 if bagging == "random" else None

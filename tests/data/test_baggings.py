@@ -42,19 +42,6 @@ def test_categories_are_sorted_by_string_and_numbers_by_size() -> None:
     assert bag(table, columns=("n",))[:, 0].tolist() == [3, 1, 0, 2]
 
 
-def test_ordered_by_chosen_columns(people: pd.DataFrame, table: Table) -> None:
-    found = bag(table, columns=("wage", "job"))[:, 0]
-    wages = people["wage"].to_numpy()[found]
-    assert (np.diff(wages[:-3]) >= 0).all()
-    assert np.isnan(wages[-3:]).all()
-
-
-def test_ordered_bags_are_sorted_in_every_part(people: pd.DataFrame, table: Table) -> None:
-    assignment = assign_bags(table, "ordered:columns=age", 3, 0)
-    for bags in (assignment.train, assignment.validation, assignment.test):
-        assert (np.diff(people["age"].to_numpy()[bags.ravel()]) >= 0).all()
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

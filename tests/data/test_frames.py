@@ -16,7 +16,6 @@ import pytest
 from llpbench.core.errors import DataError
 from llpbench.core.tables import Table
 from llpbench.data.frames import read_parquet, table_from_frame
-from llpbench.tables.texts import as_text
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
@@ -70,13 +69,6 @@ def test_positive_class_is_1_and_must_be_one_of_two() -> None:
         classes = ", ".join(sorted({*target}))
         with pytest.raises(DataError, match=f"'{unknown}' is not one of two classes of 'y', which are: {classes}"):
             make(x=[1, 2, 3], y=target, positive=unknown)
-
-
-def test_as_text_keeps_missing_values_and_drops_zero_decimals() -> None:
-    text = as_text(pd.Series([3.0, None, 1.5], name="c"))
-    assert text.tolist() == ["3", None, "1.5"]
-    assert text.name == "c"
-    assert as_text(text).tolist() == text.tolist()
 
 
 def test_fingerprint_is_the_documented_digest() -> None:

@@ -16,7 +16,7 @@ from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import load_plugin
 from llpbench.data import loading
 from llpbench.data.facts import Facts
-from llpbench.data.loading import cache_directory, cache_path, find_local, load_table
+from llpbench.data.loading import _cache_path, cache_directory, find_local, load_table
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
@@ -56,13 +56,13 @@ def test_data_dir_comes_before_environment_and_cache(
     declare("people", source=shop, **FACTS)
     assert find_local("people") is None
     load_table("people")
-    assert find_local("people") == cache_path("people")
+    assert find_local("people") == _cache_path("people")
     named, given = put(people, tmp_path / "env" / "people.parquet"), put(people, tmp_path / "arg" / "people.parquet")
     monkeypatch.setenv("LLPBENCH_DATA", str(named.parent))
     assert find_local("people") == named
     assert find_local("people", given.parent) == given
     given.unlink()
-    assert find_local("people", given.parent) == cache_path("people")  # the argument takes the place of LLPBENCH_DATA
+    assert find_local("people", given.parent) == _cache_path("people")  # the argument takes the place of LLPBENCH_DATA
     assert len(shop.visits) == 1
 
 
@@ -118,7 +118,7 @@ def test_copy_that_differs_from_declaration_is_refused(
     declare("people", source=shop, **{**FACTS, "facts": SIZE, **facts})
     with pytest.raises(DataError, match=message):
         load_table("people")
-    assert not cache_path("people").exists()
+    assert not _cache_path("people").exists()
     put(people, tmp_path / "people.parquet")
     with pytest.raises(DataError, match=message) as caught:
         load_table("people", tmp_path)
@@ -132,7 +132,7 @@ def test_download_is_cached_and_read_offline(
     """A cached table has been prepared, and is prepared again when it is read."""
     shop = Shop(people.rename(columns={"rich": "V5"}))
     declare("people", lambda frame: frame.rename(columns={"V5": "rich"}), source=shop, **FACTS)
-    first, path = load_table("people"), cache_path("people")
+    first, path = load_table("people"), _cache_path("people")
     assert "rich" in pd.read_parquet(path).columns
     assert [each for each in path.parent.iterdir() if each.suffix != ".lock"] == [path]
     monkeypatch.setattr(loading, "_tables", {})
@@ -155,7 +155,7 @@ def test_unreadable_or_unwritable_cache_is_refused_with_remedy(
     people: pd.DataFrame, declare: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declare("people", source=Shop(people), **FACTS)
-    path = put(people, cache_path("people"))
+    path = put(people, _cache_path("people"))
     path.write_bytes(b"PAR1 cut off")
     with pytest.raises(DataError, match=r"cannot be read as parquet .*delete '.*people.parquet' to download it"):
         load_table("people")
@@ -196,15 +196,12 @@ def test_relative_path_is_resolved_from_plugin_file(
     assert len(load_table("people")) == 60
 
 
-def test_misspelt_computed_or_missing_fact_is_refused(people: pd.DataFrame, declare: Declare) -> None:
+def test_misspelt_or_missing_fact_is_refused(people: pd.DataFrame, declare: Declare) -> None:
     declare("people", source=Shop(people), target="rich", license="none")
     with pytest.raises(
         LLPBenchError, match=r"'people' .*people\.py.* declares the unknown argument 'license'. Did you mean licence"
     ):
         load_table("people")
-    declare("counted", source=Shop(people), target="rich", rows=60)
-    with pytest.raises(LLPBenchError, match=r"'counted' .* declares 'rows', which is computed .* sha256= checks"):
-        load_table("counted")
     declare("others", source=Shop(people))
     with pytest.raises(LLPBenchError, match=r"'others' .* does not declare its 'target'"):
         load_table("others")

@@ -15,10 +15,9 @@ from llpbench.core.tables import Table
 from llpbench.data import loading
 from llpbench.data.catalogue import catalogue, verify
 from llpbench.data.facts import Facts
-from llpbench.data.loading import cache_directory, cache_path, load_table
+from llpbench.data.loading import _cache_path, cache_directory, load_table
 from llpbench.data.specs import dataset_spec
 from llpbench.data.suites import select_datasets
-from llpbench.results.journal import read
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
@@ -64,7 +63,7 @@ def test_copies_in_data_directory_and_cache_are_read_offline(
     assert (table.classes, len(table)) == (("no", "yes"), 60)
     serve(openml, 31, people)
     first = load_table("openml:031")
-    assert cache_path("openml:31").name == "openml-31.parquet"
+    assert _cache_path("openml:31").name == "openml-31.parquet"
     offline(openml)
     assert load_table("openml:31").fingerprint == first.fingerprint
     assert verify("openml:31").check == "ok"
@@ -99,7 +98,7 @@ def test_openml_dataset_without_class_table_raises_one_line(
     with pytest.raises(DataError, match=f"OpenML 31 {message}") as caught:
         load_table("openml:31")
     assert "\n" not in str(caught.value)
-    assert not cache_path("openml:31").exists()
+    assert not _cache_path("openml:31").exists()
 
 
 def test_failed_download_is_one_line_with_the_file_that_helps(openml: Server, llpbench: LLPBench) -> None:
@@ -122,34 +121,3 @@ def test_openml_suite_is_downloaded_once(openml: Server) -> None:
     (cache_directory() / "suites" / "openml-99.json").write_text("[7, ")
     with pytest.raises(DataError, match="OpenML suite 99 cannot be read"):
         select_datasets("openml-suite:99")
-
-
-def test_run_and_report_of_openml_suite_work_offline_afterwards(
-    openml: Server, tiny_bench: Path, people: pd.DataFrame, tmp_path: Path, llpbench: LLPBench
-) -> None:
-    for ident in (7, 31):
-        serve(openml, ident, pd.concat([people] * 6, ignore_index=True))
-    openml.replies["/api/v1/xml/study/99"] = Reply(SUITE.encode())
-    out = tmp_path / "o"
-    options = ["--plugin", str(tiny_bench), "--datasets", "openml-suite:99", "--methods", "quick-a"]
-    options += ["--bag-sizes", "8", "--seeds", "2", "--out", str(out)]
-    run = ["run", *options, "--executor", "debug", "--save-predictions"]
-    assert llpbench("plan", *options).code == 0
-    assert not any("/data/" in request for request in openml.requests), "a plan downloads no data"
-    ran = llpbench(*run)
-    assert ran.code == 0, ran.err
-    records = read(out / "journal.jsonl").records
-    assert sorted({record["spec"]["dataset"] for record in records.values()}) == ["openml:31", "openml:7"]
-    assert {record["status"] for record in records.values()} == {"ok"}
-    assert {record["dataset"]["rows"] for record in records.values()} == {360}
-    offline(openml)
-    again = llpbench(*run)
-    assert "nothing to run" in again.err + again.out
-    assert len(read(out / "journal.jsonl").records) == 4
-    reported = llpbench("report", "--out", str(out), "--plugin", str(tiny_bench))
-    assert reported.code == 0, reported.err
-    assert "openml:31" in (out / "index.html").read_text()
-    listed = llpbench("list", "datasets").out + llpbench("data", "list").out
-    assert listed.count("openml:31") == 2
-    assert openml.requests == []
-    assert not [path for path in tmp_path.rglob("*") if ":" in path.name], "no colon is portable"

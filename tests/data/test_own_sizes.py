@@ -7,7 +7,7 @@ import pytest
 
 from llpbench.core.bags import Rest
 from llpbench.core.errors import LLPBenchError
-from llpbench.data.baggings import column_keys, grouped
+from llpbench.data.baggings import column_keys
 from llpbench.data.splits import PARTS, _limited, _split_bags, _split_rows, assign_bags
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_table
@@ -106,14 +106,6 @@ def test_split_by_rows_applies_limits_to_training_bags_only() -> None:
     assert assignment.split.test.tolist() == _split_rows(table.row_labels, 0, "toy").test.tolist()
 
 
-def test_grouped_rows_share_bag_by_key_in_order() -> None:
-    rows = np.array([10, 11, 12, 13, 14])
-    assert grouped(rows, np.array([2, 1, 2, 3, 2])).tolist() == [[11, -1, -1], [10, 12, 14], [13, -1, -1]]
-    pairs = np.array([[1, 0], [0, 1], [1, 0], [0, 0], [0, 1]])
-    assert grouped(rows, pairs).tolist() == [[13, -1], [11, 14], [10, 12]]
-    assert grouped(rows, np.array([np.nan, 1.0, np.nan, 1.0, 0.0])).tolist() == [[14, -1], [11, 13], [10, 12]]
-
-
 def test_natural_bags_have_every_row_once_and_one_key_each() -> None:
     table = toy_table()
     assignment = assign_bags(table, "column:by=d+e", None, seed=0)
@@ -127,19 +119,6 @@ def test_natural_bags_have_every_row_once_and_one_key_each() -> None:
     task = build_task(table, assignment)
     assert task.train.sizes.min() < task.train.sizes.max()
     assert task.schema.rows_per_step == round(2 * task.train.sizes.mean())
-
-
-@pytest.mark.parametrize(
-    ("bagging", "size", "said"),
-    [
-        ("column", None, "needs .*'by'"),
-        ("column:by=f", None, r"has no column 'f'.*It has: d, e, a, b, c"),
-        ("column:by=d", 16, "decides the sizes of its bags"),
-    ],
-)
-def test_invalid_column_bagging_is_refused(bagging: str, size: int | None, said: str) -> None:
-    with pytest.raises(LLPBenchError, match=said):
-        assign_bags(toy_table(), bagging, size, seed=0)
 
 
 class TestMaxBags:

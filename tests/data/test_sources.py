@@ -21,7 +21,7 @@ from downloads import DESCRIPTION, Reply, Server, serve
 from llpbench.core.errors import DataError
 from llpbench.data import sources
 from llpbench.data.facts import Facts
-from llpbench.data.loading import cache_path, load_table
+from llpbench.data.loading import _cache_path, load_table
 from llpbench.data.sources import GroupLens, OpenML
 from llpbench.data.specs import dataset_spec
 
@@ -43,22 +43,9 @@ def refused(message: str, name: str = "people") -> str:
     with pytest.raises(DataError, match=message) as caught:
         load_table(name)
     assert "\n" not in str(caught.value)
-    folder = cache_path(name).parent
+    folder = _cache_path(name).parent
     assert not [path for path in folder.rglob("*") if path.suffix != ".lock"]
     return str(caught.value)
-
-
-def test_openml_download_gives_same_table_and_is_cached(
-    openml: Server, people: pd.DataFrame, table: Any, declare: Declare
-) -> None:
-    declare("people", source=OpenML(7), **FACTS)
-    serve(openml, 7, people)
-    first = load_table("people")
-    assert first.fingerprint == table.fingerprint
-    assert openml.requests == [API, ARFF]
-    openml.replies.clear()
-    assert load_table("people", download=False).fingerprint == first.fingerprint
-    assert openml.requests == [API, ARFF]
 
 
 def test_openml_download_prints_nothing_and_restores_settings(
@@ -125,7 +112,7 @@ def test_server_without_answer_times_out(openml: Server, declare: Declare, monke
     released.set()
     monkeypatch.setattr("urllib.request.getproxies", lambda: {"http": "http://proxy:1"})
     monkeypatch.setattr("urllib.request.proxy_bypass", lambda _: False)
-    sources.require_connection(openml.url)  # the proxy connects
+    sources._require_connection(openml.url)  # the proxy connects
     assert openml.requests == []
 
 

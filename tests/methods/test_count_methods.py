@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import check_grad
 from scipy.special import expit
+from small import toy_task
 
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import LinearColumns
@@ -19,7 +20,6 @@ from llpbench.blocks.linear import BAG_LOSSES, _BagLoss, fit_bags
 from llpbench.blocks.trees import TreeRows, TreeSettings
 from llpbench.core.bags import BaggedRows, FloatArray, Ragged, Rows
 from llpbench.core.registry import METHODS
-from llpbench.data.toy import toy_task
 
 FAST: dict[str, dict[str, Any]] = {
     "bag-gp": {"draws": 0},

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from bagged import in_bags, predict, rows_of
 from sklearn.ensemble import HistGradientBoostingRegressor
+from small import toy_task
 
 from llpbench.blocks.design import BoostingRows
 from llpbench.core.bags import FloatArray, Rows
-from llpbench.data.toy import toy_task
 
 NAN = float("nan")
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a program, too
-from small import mlp, together
+from small import mlp, together, toy_task
 
 from llpbench.core.bags import Rows, Task
 from llpbench.core.method import DirectMethod, Stage
@@ -29,7 +29,6 @@ from llpbench.core.model import NoEncoder
 from llpbench.core.ranges import Choice, conditions, ranges
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
-from llpbench.data.toy import toy_task
 from llpbench.training.population import Population
 from llpbench.training.stage import StageRun
 

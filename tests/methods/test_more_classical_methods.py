@@ -9,9 +9,8 @@ import pytest
 from bagged import in_bags, rows_of, schema_of
 from test_classical_methods import made_up
 
-from llpbench.blocks.binning import RowBins
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.design import LinearColumns
+from llpbench.blocks.design import LinearColumns, RowBins
 from llpbench.core.bags import BoolArray, FloatArray
 from llpbench.methods.bag_forest import _BagTargets, _grow_tree, _Growth, _split_gains
 from llpbench.methods.cluster_shares import _cluster_shares

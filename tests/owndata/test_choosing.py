@@ -178,7 +178,7 @@ def test_suppressed_bags_are_never_held_out() -> None:
     ("more", "told"),
     [
         ({"time": range(20), "repeats": 2}, "repeats must be 1 with time="),
-        ({"repeats": 0}, "repeats must be a whole number, 1 or more, got 0"),
+        ({"repeats": 0}, "repeats must be a whole number from 1, got 0"),
         ({"methods": ["auto"]}, "must be two or more, got ['bag-gp-gbdt']"),
         ({"methods": ["auto", "nothing"]}, "nothing"),
         (

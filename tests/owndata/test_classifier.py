@@ -111,6 +111,24 @@ def test_assigned_labels_are_most_likely(monkeypatch: pytest.MonkeyPatch) -> Non
             assert np.isclose(logits[np.arange(300), found].sum(), best)
 
 
+def test_known_bag_shifts_its_new_rows() -> None:
+    rng = np.random.default_rng(0)
+    bags = np.repeat(np.arange(30), 60)
+    odd = np.where(np.arange(30) % 2 == 0, -1.5, 1.5)[bags]  # of the bag alone
+    frame = pd.DataFrame({"x": rng.normal(size=len(bags))})
+    votes = (frame["x"] + odd + rng.logistic(size=len(bags)) > 0).astype(int)
+    model = LLPClassifier("count-gbdt", params=TREES).fit(frame, bags, counts=counted(bags, votes)[1])
+    new = pd.DataFrame({"x": np.zeros(3)})
+    known = model.predict_proba(new, bags=[0, 1, 99])[:, 1]
+    plain = model.predict_proba(new)[:, 1]
+    assert known[0] < plain[0] - 0.1
+    assert known[1] > plain[1] + 0.1
+    assert known[2] == plain[2]  # bag 99 was not in fit
+    share = votes[bags == 1].mean()
+    of_bag = model.predict_proba(frame[bags == 1], bags=np.ones(60, int))[:, 1].mean()
+    assert model.predict_proba(frame[bags == 1])[:, 1].mean() < of_bag < share  # moved, and not all the way
+
+
 def test_members_are_averaged() -> None:
     one, two = (fitted("count-gbdt", params=TREES, ensemble=number) for number in (1, 2))
     assert isinstance(two._model.predictor, MeanPredictor)

@@ -82,7 +82,7 @@ def records() -> list[Record]:
 
 
 def to_html(report: Report, plots: Sequence[Plot] = ()) -> str:
-    return html_of(report, Overview.of(report.leaderboards.main_boards(), {}), plots=plots)
+    return html_of(report, Overview.of(report.leaderboards.main_boards(), {}), plots=plots, links={}, beside={})
 
 
 def one(browser: Chrome, selector: str) -> WebElement:
@@ -112,9 +112,6 @@ def choose(browser: Chrome, name: str, value: str) -> None:
     """Enter a value into a list or field."""
     script = "const field = document.getElementById(arguments[0]); field.value = arguments[1];"
     browser.execute_script(f"{script} field.dispatchEvent(new Event('input'))", name, value)
-
-
-# ---- content
 
 
 def test_first_screen_has_headline_table_and_figure(show: Show) -> None:
@@ -180,9 +177,6 @@ def _compare(browser: Chrome, board: Board) -> None:
     assert {(i, j) for i, row in enumerate(bold) for j, is_bold in enumerate(row) if is_bold} == board.leaders
 
 
-# ---- order and filters
-
-
 def test_clicking_heading_sorts_and_third_click_restores(show: Show) -> None:
     browser = show(_random_records(), BOARDS)
     choose(browser, "rows", "all entries")
@@ -203,6 +197,7 @@ def test_clicking_heading_sorts_and_third_click_restores(show: Show) -> None:
 
 def test_filters_change_no_number(show: Show, records: list[Record]) -> None:
     browser = show([*records, *runs("dllp", 0.7, 0.8, dataset="elsewhere", bagging="random")], BOARDS)
+    choose(browser, "board", "board-fine-ordered")
     means = column(browser, "mean AUC")
     choose(browser, "dataset", "adult")
     choose(browser, "size", "256")
@@ -226,9 +221,6 @@ def test_filters_change_no_number(show: Show, records: list[Record]) -> None:
     assert one(browser, "#dataset").get_attribute("value") == ""
 
 
-# ---- where a row comes from
-
-
 def test_dialog_shows_command(show: Show) -> None:
     found = runs("dllp", 0.8, 0.9, bagging="ordered:columns=age+work class", pretraining="bag", params={"weight": 0.5})
     for run in found:
@@ -246,9 +238,6 @@ def test_dialog_shows_command(show: Show) -> None:
     for changed in ({"encoder.dim": 3}, {"sizes": "1,2"}):
         found[0]["method"]["changed"] = changed
         assert _command(found[0]) is None, "no flag says it"
-
-
-# ---- strangers' texts, the network, screens
 
 
 def test_foreign_texts_are_escaped_in_page(show: Show) -> None:
@@ -335,9 +324,6 @@ function poor(root = document.body) {
   }).filter(([, , contrast]) => contrast < 4.5);
 }
 """
-
-
-# ---- the page as a file
 
 
 def test_page_is_deterministic_and_self_contained(records: list[Record]) -> None:

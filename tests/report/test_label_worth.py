@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pandas import DataFrame, MultiIndex, Series
 
-from llpbench.report import label_worth as worth
-from llpbench.report.label_worth import SIZES, label_worth
+from llpbench.report import leaderboard
+from llpbench.report.leaderboard import SIZES, label_worth
 
 KEYS = MultiIndex.from_product([["forest"], ["one", "two"], [0, 1]], names=["learner", "dataset", "seed"])
 RISING = [60.0, 62.0, 64.0, 66.0, 68.0, 70.0, 72.0, 74.0, 76.0, 78.0]
@@ -15,7 +15,7 @@ RISING = [60.0, 62.0, 64.0, 66.0, 68.0, 70.0, 72.0, 74.0, 76.0, 78.0]
 
 @pytest.fixture(autouse=True)
 def curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worth, "label_curves", lambda: DataFrame([RISING] * 4, KEYS, [*SIZES]))
+    monkeypatch.setattr(leaderboard, "label_curves", lambda: DataFrame([RISING] * 4, KEYS, [*SIZES]))
 
 
 def scores(**auc: list[float]) -> DataFrame:

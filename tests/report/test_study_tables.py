@@ -33,23 +33,21 @@ def field(of: ReportTable, column: str, *labels: str) -> Any:
 
 
 def test_study_table_has_paper_ours_difference_and_flag() -> None:
-    # paper: DLLP on AD 87.61 ± 0.21; ours 89 ± 0.71 is 1.39 above, less than 2 x 0.71, then 90 ± 0.71 is more
+    # paper: DLLP on AD 87.61 ± 0.21; ours 89 ± 0.71 is 1.39 above, less than 2 x 0.71; 1.89 is between 2 and 3 times
     near = field(table("fine-grained", runs("dllp", 0.885, 0.895, **HERE)), "AD", "DLLP")
     assert near.lines == ("paper 87.61 ± 0.21", "89.00 ± 0.71 (2)", "+1.39")
-    found = table("fine-grained", runs("dllp", 0.895, 0.905, **HERE))
+    found = table("fine-grained", runs("dllp", 0.89, 0.90, **HERE))
     far = field(found, "AD", "DLLP")
-    assert far.lines[2] == "+2.39 ⚑"
-    assert found.notes == {"⚑ Beyond two standard deviations": ("DLLP on AD: +2.39",)}
+    assert far.lines[2] == "+1.89 ⚑"
+    assert found.notes == {"⚑ Beyond two standard deviations": ("DLLP on AD: +1.89",)}
     assert field(found, "BA", "DLLP").lines == ("paper 77.18 ± 1.07",)
     without = field(table("encoder", runs("dllp", 0.5, **HERE)), "AD", "col-6")  # the paper prints no std here
     assert without.lines == ("paper 87.49", "50.00 ± – (1)", "-37.49")
     mlp = table("fine-grained", runs("dllp", 0.5, 0.51, bag_size=256, encoder="mlp"))
     assert (field(mlp, "AD", "DLLP").lines[2], mlp.notes) == ("-37.11", {}), "of another encoder"
-    assert "Its encoder and training are different" in mlp.caption
     short = {"epochs": 30, "patience": 5, "bags_per_step": 2}
     less = table("fine-grained", runs("dllp", 0.5, 0.51, protocol=short, **HERE))
     assert field(less, "AD", "DLLP").lines[2] == "-37.11 ⚑"
-    assert "300 epochs, patience 20" in less.caption
 
 
 def test_study_never_mixes_settings() -> None:
@@ -146,7 +144,6 @@ def test_robustness_study_uses_common_tasks() -> None:
     )
     ours = {row[0].lines[0]: row[2].lines for row in found.rows}
     assert (ours["DLLP"], ours["LLP-VAT"], ours["LLP-GAN"]) == (("2.000",), ("1.000",), ("–",))
-    assert "ours over 2 tasks" in found.caption
 
 
 def test_bdc_without_pretraining_is_shown_with_remark() -> None:

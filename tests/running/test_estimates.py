@@ -16,7 +16,7 @@ from llpbench.core.cell import Cell, Protocol
 from llpbench.core.record import Record
 from llpbench.results.journal import read
 from llpbench.results.merging import shipped
-from llpbench.running.estimates import Basis, Estimate, Estimator, Timings, published_timings, table_sizes, timings_of
+from llpbench.running.estimates import Basis, Estimate, Estimator, _Timings, _timings_of, published_timings, table_sizes
 from llpbench.running.runner import about
 from llpbench.running.schedule import Job
 from llpbench.training.specification import make_cell
@@ -24,7 +24,7 @@ from llpbench.training.specification import make_cell
 QUICK = Protocol(epochs=10, patience=3)
 
 
-def no_timings() -> Timings:
+def no_timings() -> _Timings:
     raise AssertionError("this journal knows enough")
 
 
@@ -142,7 +142,7 @@ def test_stated_factor_covers_four_of_five_published_cells() -> None:
 
 def of_others(*records: Record) -> Estimator:
     """That of a machine as fast as another, which made these records."""
-    return Estimator((), lambda: timings_of(records), table_sizes(None))
+    return Estimator((), lambda: _timings_of(records), table_sizes(None))
 
 
 def pretrained(method: str = "dllp", **options: Any) -> Cell:

@@ -36,7 +36,7 @@ from llpbench.running.executors import Resources, run_job
 from llpbench.running.executors import ray as ray_executor
 from llpbench.running.executors.debug import Debug
 from llpbench.running.executors.inline import Inline
-from llpbench.running.runner import pick_executor
+from llpbench.running.runner import _pick_executor
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import Settings, resolve
 
@@ -172,7 +172,7 @@ def chosen(resources: Resources, jobs: Sequence[Job], seconds: float = 60.0, **f
     settings: Settings = resolve({name: str(value) for name, value in flags.items()})
     records = [make_record(jobs[0].cell, seconds=seconds)]
     estimator = Estimator(records, published_timings, table_sizes(None))
-    executor, note = pick_executor(settings, jobs, resources, estimator)
+    executor, note = _pick_executor(settings, jobs, resources, estimator)
     return executor.name, note
 
 

@@ -236,7 +236,7 @@ def test_out_of_memory_job_is_retried_alone(tiny_bench: Path, tmp_path: Path, mo
     def choose(settings: Any, *_: object) -> tuple[Debug, str]:
         return TwoSlots(settings.environment, crowded), ""  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runner, "pick_executor", choose)
+    monkeypatch.setattr(runner, "_pick_executor", choose)
     outcome, display = run(tiny_bench, tmp_path, seeds="3", bag_sizes="8")
     assert tried == [("quick-a", (0, 1, 2)), ("quick-b", (0, 1, 2)), ("quick-a", (1, 2)), ("quick-b", (1, 2))]
     assert waiting == [[]] * 4, "a waiting retry is not in the journal: an interrupted run repeats it"
@@ -265,7 +265,7 @@ def test_job_without_record_is_reported(tiny_bench: Path, tmp_path: Path, monkey
                 made: Outcome = [make_record(job.cell, seed) for seed in job.seeds]
                 notify(listener, job, ends[size].pop() if ends[size] else made)
 
-    monkeypatch.setattr(runner, "pick_executor", lambda settings, *_: (Unlucky(settings.environment), ""))
+    monkeypatch.setattr(runner, "_pick_executor", lambda settings, *_: (Unlucky(settings.environment), ""))
     sizes = ",".join(map(str, ends))
     outcome, display = run(tiny_bench, tmp_path, methods="quick-a", seeds="2", bag_sizes=sizes)
     found = {record["spec"]["bag_size"]: (record["status"], record["reason"]) for record in journal(tmp_path)}

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from districts import warned
 
 from llpbench.core import files
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.tables import row_files
+from llpbench.tables import row_files, table_sources
 from llpbench.tables.bag_keys import bag_keys
 from llpbench.tables.csv_dialect import FileFormat
 from llpbench.tables.row_files import RowBatches, read_rows
@@ -246,7 +247,9 @@ def test_bombs_and_damaged_files_are_refused(ending: str, tmp_path: Path, monkey
     content = path.read_bytes()
     assert len(read_rows(path)) == len(large)
     if ending != ".parquet":
-        monkeypatch.setattr(files, "_most", lambda *_: 4096)
+        monkeypatch.setattr(files, "_MOST_TIMES", 0)
+        monkeypatch.setattr(files, "_ALWAYS_ALLOWED", 4096)
+        monkeypatch.setattr(table_sources, "open_packed", partial(files.open_packed, always=4096))
         with pytest.raises(DataError, match="unpacks from"):
             read_rows(path)
         monkeypatch.undo()

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 import torch
 from small import SMALL, population, trained
-from torch import Tensor, nn
+from torch import Tensor
 
 from llpbench.core.bags import Bags, Schema
 from llpbench.core.errors import HookError
@@ -99,21 +99,18 @@ def test_leaving_members_keep_their_buffers() -> None:
     assert pop.state.buffers["steps"].tolist() == [outcome.epochs * steps for outcome in outcomes]
 
 
-class Extended(DLLP):
-    """Has a parameter that is a single number, halved after every step, and a buffer of whole numbers."""
-
-    phases = (Phase("rest", ("encoder.", "head.")),)
+class Careless(DLLP):
+    """Averages a buffer of whole numbers, which it does not see."""
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         network = super().build(encoder, schema)
-        network.register_parameter("scale", nn.Parameter(torch.tensor(8.0)))
         network.register_buffer("codes", torch.tensor([3, 5]))
         return network
 
     def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
         del now
         assert "codes" not in weights
-        return {"scale": weights["scale"] / 2}
+        return {"codes": torch.tensor([0.3, 0.5])}
 
 
 @pytest.mark.parametrize(
@@ -133,6 +130,5 @@ def test_unknown_names_and_missing_result_are_refused(own: dict[str, Any], told:
 
 
 def test_integer_buffers_are_not_averaged() -> None:
-    careless = type("Careless", (Extended,), {"after_step": lambda *_: {"codes": torch.tensor([0.3, 0.5])}})
-    with pytest.raises(ValueError, match=r"torch.int64 for buffer 'codes', got torch.float32"):
-        trained(careless(SMALL), [0])
+    with pytest.raises(ValueError, match="codes"):
+        trained(Careless(SMALL), [0])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from small import SMALL, mlp, population
+from small import SMALL, mlp, population, toy_task
 from torch import Tensor
 
 from llpbench.core.cell import Average, Cell, Protocol
@@ -16,13 +16,12 @@ from llpbench.core.metrics import verdict
 from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
-from llpbench.data.toy import permuted_within, toy_assignment, toy_table, toy_task
+from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
-from llpbench.methods.tabllp_pse import TabLLPPSE
 from llpbench.training.cell_runs import make_task
+from llpbench.training.cohort import Trainee
 from llpbench.training.device import Machine
 from llpbench.training.judging import judge
-from llpbench.training.members import Trainee
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.training.stage import _AveragedWeights
@@ -85,14 +84,6 @@ def test_averaged_prediction_is_judged_for_every_criterion() -> None:
         assert (result["epoch"], result["validation"]) == (3, None)
         assert result["test"] == pytest.approx(verdict(proba, task.test)["test"])
     np.testing.assert_allclose(predicted["l1"]["test"], proba)
-
-
-def test_averaged_stages_run_once_and_hand_over_last_weights() -> None:
-    method = TabLLPPSE(TabLLPPSE.Params(hidden=16, learning_rate=0.01))
-    trained = averaging("half:4", method)  # type: ignore[arg-type]
-    assert trained.outcomes[0].epochs == 8
-    assert trained.outcomes[0].averaged is not None
-    assert len(trained.outcomes[0].averaged) == 2
 
 
 def test_permuted_labels_change_no_averaged_weight() -> None:

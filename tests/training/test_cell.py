@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from llpbench.core.cell import Cell, Protocol
-from llpbench.core.errors import LLPBenchError
 from llpbench.training.specification import make_cell
 
 
@@ -60,20 +59,6 @@ def test_specification_has_every_hyperparameter() -> None:
     assert saint.encoder_params["depth"] == 6
     mlp = cell_of(params={"hidden": "128"})
     assert mlp.params == {"learning_rate": 1e-3, "weight_decay": 0.01, "dropout": 0.1, "hidden": 128}
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"learning_rat": 1}, "Did you mean learning_rate?"),
-        ({"dropout": 0.15}, "dllp.dropout must be one of 0.0, 0.1, 0.2, 0.3, got 0.15"),
-        ({"learning_rate": "fast"}, "dllp.learning_rate must be a number"),
-        ({"weight_decay": "nan"}, "dllp.weight_decay must be a number"),
-    ],
-)
-def test_impossible_hyperparameters_are_refused(params: dict[str, object], message: str) -> None:
-    with pytest.raises(LLPBenchError, match=message.replace("?", r"\?")):
-        cell_of(params=params)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small import toy_task
 
 from llpbench.core.bags import FloatArray
 from llpbench.core.cell import Cell, Environment, Protocol
@@ -23,14 +24,14 @@ from llpbench.core.ranges import read_params
 from llpbench.core.record import PROPORTION_BINS, Record
 from llpbench.core.registry import METHODS
 from llpbench.data.tasks import build_task
-from llpbench.data.toy import toy_assignment, toy_table, toy_task
+from llpbench.data.toy import toy_assignment, toy_table
 from llpbench.results.lines import read_line, to_line
 from llpbench.training import cell_runs as compute
 from llpbench.training import judging
 from llpbench.training.cell_runs import _train_population, fit_direct, run_cell
+from llpbench.training.cohort import Trainee, encoder_factory
 from llpbench.training.device import Machine, is_out_of_memory
 from llpbench.training.judging import _SeedJudgement
-from llpbench.training.members import Trainee, encoder_factory
 from llpbench.training.population import Population
 from llpbench.training.selection import Selection
 from llpbench.training.specification import make_cell
@@ -267,16 +268,6 @@ def test_undefined_criterion_has_no_result_and_spares_others(name: str) -> None:
     for each in result.results.values():
         assert each["validation"] is not None
         assert math.isfinite(each["validation"])
-
-
-def test_undefined_criterion_hands_over_newest_weights() -> None:
-    selection = Selection(1, patience=2, theta=torch.zeros(1, 3))
-    seen = dict.fromkeys(CRITERIA, np.full(1, 0.5)) | {"auc": np.full(1, np.nan)}
-    for epoch in range(2):
-        selection.observe(epoch, seen, torch.full((1, 3), epoch + 1.0))
-    selected = selection.selected(0, "train", {})
-    assert (selected["auc"].epoch, selected["auc"].weights.tolist()) == (1, [2.0] * 3)
-    assert (selected["kl"].epoch, selected["kl"].weights.tolist()) == (0, [1.0] * 3)
 
 
 def test_record_has_curves_and_proportion_histogram() -> None:

@@ -12,15 +12,9 @@ import pytest
 import torch
 
 from llpbench.core.cell import Environment, Protocol
-from llpbench.training import compilation, device
-from llpbench.training.compilation import (
-    REPAID_AFTER,
-    compiles_on_cpu,
-    forget_compiled,
-    keep_compiled_code,
-    most_together,
-    remove_damaged,
-)
+from llpbench.training import cell_runs, device
+from llpbench.training.cell_runs import REPAID_AFTER, _compiles_on_cpu, _most_together
+from llpbench.training.compilation import keep_compiled_code, remove_damaged
 from llpbench.training.device import Machine, fast_products
 from llpbench.training.specification import make_cell
 
@@ -39,28 +33,12 @@ from llpbench.training.specification import make_cell
 def test_only_long_deep_trainings_are_compiled_on_cpu(
     monkeypatch: pytest.MonkeyPatch, method: str, encoder: str, epochs: int, compiler: bool, compiled: bool
 ) -> None:
-    monkeypatch.setattr(compilation, "compiler_exists", lambda: compiler)
+    monkeypatch.setattr(cell_runs, "compiler_exists", lambda: compiler)
     cell = make_cell(method, "adult", bag_size=16, encoder=encoder, protocol=Protocol(epochs))
-    assert compiles_on_cpu(cell, Environment(), rows=1_000) is compiled
-    assert not compiles_on_cpu(cell, Environment(), rows=(REPAID_AFTER - 1) // epochs)
+    assert _compiles_on_cpu(cell, Environment(), rows=1_000) is compiled
+    assert not _compiles_on_cpu(cell, Environment(), rows=(REPAID_AFTER - 1) // epochs)
     for asked in (True, False):
-        assert compiles_on_cpu(cell, Environment(compile=asked), rows=1_000) is asked
-
-
-def test_boolean_masks_are_not_saved_for_gradient() -> None:
-    """Where a ReLU was positive is asked of its output again, which is kept anyway."""
-    forget_compiled(Machine())
-    made = torch.compile(lambda x, w, v: (x @ w).relu().view(4, -1, 8) @ v, backend="aot_eager_decomp_partition")
-    saved: list[torch.dtype] = []
-
-    def keep(value: torch.Tensor) -> torch.Tensor:
-        saved.append(value.dtype)
-        return value
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
-        made(torch.ones(16, 8), torch.ones(8, 8, requires_grad=True), torch.ones(4, 8, 8, requires_grad=True))
-    assert saved
-    assert torch.bool not in saved
+        assert _compiles_on_cpu(cell, Environment(compile=asked), rows=1_000) is asked
 
 
 @pytest.mark.parametrize(
@@ -76,7 +54,7 @@ def test_compiled_deep_encoder_trains_one_member_at_a_time(
     encoder: str, device: str, compiled: bool, most: int | None
 ) -> None:
     cell = make_cell("dllp", "adult", bag_size=16, encoder=encoder)
-    assert most_together(cell, Machine(torch.device(device), compiled)) == most
+    assert _most_together(cell, Machine(torch.device(device), compiled)) == most
 
 
 def test_only_damaged_compiled_library_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,19 +7,17 @@ from dataclasses import replace
 
 import pytest
 import torch
-from small import make_bags, moment, no_features, population, some_bags, trained
+from small import make_bags, moment, no_features, population, some_bags, toy_task, trained
 from torch import Tensor, nn
 
 from llpbench.core.bags import Rows, Schema, Task
 from llpbench.core.method import DirectMethod, MethodParams
 from llpbench.core.model import Encoder, Encoding, Network, Random
 from llpbench.core.registry import METHODS
-from llpbench.data.toy import toy_task
 from llpbench.encoders.tabm import TabM, _TabMParams
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.self_llp import SelfLLP, _SelfLLPParams
-from llpbench.training import copies
-from llpbench.training.objective import encoding, log_proba, loss_at
+from llpbench.training.objective import build_copies, encoding, log_proba, loss_at
 
 SIZES = _TabMParams(copies=3, dim=16, depth=2, periodic=True)
 METHOD = DLLP(MethodParams(learning_rate=0.01, hidden=8))
@@ -37,7 +35,7 @@ def tabm(task: Task) -> Encoder:
 def network_of(dropout: float = 0.0) -> Network:
     torch.manual_seed(0)
     schema = toy_task(0).schema
-    return copies.build(METHOD, TabM(schema, SIZES, dropout), schema)
+    return build_copies(METHOD, TabM(schema, SIZES, dropout), schema)
 
 
 def alike(network: Network) -> Network:
@@ -82,7 +80,7 @@ class Direct(DLLP):
 def test_copies_use_mean_of_losses() -> None:
     """Two copies that say 0.9 and 0.1 of a bag of proportion 0.5."""
     method, logit = Direct(MethodParams(learning_rate=0.01, hidden=8)), math.log(9)
-    network = copies.build(method, Constant((logit, -logit)), Schema(1, (), 2, (0.5, 0.5), 2))
+    network = build_copies(method, Constant((logit, -logit)), Schema(1, (), 2, (0.5, 0.5), 2))
     bags = make_bags(no_features(1, 2), torch.ones(1, 2, dtype=torch.bool), [[0.5, 0.5]])
     assert network.get_parameter("encoder.value").tolist() == pytest.approx([logit, -logit])
     loss = loss_at(moment())(network, method, bags, torch.tensor(3))

@@ -7,14 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from small import SMALL, mlp, together
+from small import SMALL, mlp, together, toy_task
 from torch import Tensor
 
 from llpbench.core.bags import Bags, Task
 from llpbench.core.method import Now, Stage, Unit
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model
-from llpbench.data.toy import toy_task
 from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
 from llpbench.training.stage import StageRun

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
 from llpbench.training.cell_runs import run_cell
-from llpbench.training.judging import _class_awareness, _pair_accuracy, judge, known_bag_metrics, whole_bag_metrics
+from llpbench.training.judging import _class_awareness, _known_bag_metrics, _pair_accuracy, _whole_bag_metrics, judge
 from llpbench.training.specification import make_cell
 
 LABELS = np.array([0, 0, 0, 1, 1])
@@ -125,7 +124,7 @@ def test_constant_feature_becomes_bag_effect(task: Task) -> None:
     assert task.test_bags is not None
     assert task.test.labels is not None
     said = [np.tile(task.bags.prior, (len(part.rows.numeric), 1)) for part in (task.bags, task.test)]
-    found = known_bag_metrics(task, said[0], said[1])
+    found = _known_bag_metrics(task, said[0], said[1])
     assert set(found) == {"auc-known-bags", "log-loss-known-bags", "brier-known-bags"}
     share = np.where(task.test_bags >= 0, task.bags.proportions[task.test_bags, 1], task.bags.prior[1])
     by_share = test_metrics(np.stack([1 - share, share], axis=1), task.test)
@@ -139,13 +138,13 @@ def test_training_predictions_sum_to_bags(task: Task) -> None:
     assert labels is not None
     rows = len(labels)
     share = task.bags.proportions[task.bags.bag_of_row]
-    of_share = whole_bag_metrics(task, np.tile(task.bags.prior, (rows, 1)))
+    of_share = _whole_bag_metrics(task, np.tile(task.bags.prior, (rows, 1)))
     assert of_share["auc-whole-bags"] == pytest.approx(roc_auc_score(labels, share[:, 1]))
     assert of_share["brier-whole-bags"] == pytest.approx(2 * np.mean((share[:, 1] - labels) ** 2))
     told = np.where(np.random.default_rng(0).random(rows) < 0.3, labels, 1 - labels)  # worse than nothing within bags
-    misled = whole_bag_metrics(task, np.eye(2)[told] * 0.8 + 0.1)
+    misled = _whole_bag_metrics(task, np.eye(2)[told] * 0.8 + 0.1)
     assert misled["auc-whole-bags"] < of_share["auc-whole-bags"]
-    knowing = whole_bag_metrics(task, np.eye(2)[labels] * 0.02 + 0.49)
+    knowing = _whole_bag_metrics(task, np.eye(2)[labels] * 0.02 + 0.49)
     assert knowing["accuracy-whole-bags"] == 1.0
     assert knowing["auc-whole-bags"] > of_share["auc-whole-bags"] + 0.05
 
@@ -172,13 +171,7 @@ def test_saved_predictions_are_those_judged(members: int) -> None:
 def test_uninformative_bags_are_not_known(adult: Table, bagging: str) -> None:
     task = build_task(adult, assign_bags(adult, bagging, 256 if bagging == "random" else None, seed=0))
     assert task.test_bags is None
-    assert known_bag_metrics(task, np.zeros((0, 2)), np.zeros((0, 2))) == {}
-
-
-def test_no_known_bags_without_counts(task: Task) -> None:
-    unlabelled = replace(task, test=replace(task.test, labels=None))
-    assert known_bag_metrics(unlabelled, np.zeros((0, 2)), np.zeros((0, 2))) == {}
-    assert whole_bag_metrics(replace(task, train_labels=None), np.zeros((0, 2))) == {}
+    assert _known_bag_metrics(task, np.zeros((0, 2)), np.zeros((0, 2))) == {}
 
 
 def test_single_class_and_zero_rows_are_handled() -> None:

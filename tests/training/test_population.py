@@ -8,7 +8,7 @@ from typing import Annotated
 
 import pytest
 import torch
-from small import SMALL, assert_same, bags_of, mlp, population, together, trained, weights
+from small import SMALL, assert_same, bags_of, mlp, population, together, toy_task, trained, weights
 from torch import Tensor, nn
 
 from llpbench.blocks.losses import proportion_loss
@@ -18,13 +18,12 @@ from llpbench.core.criteria import CRITERIA
 from llpbench.core.method import MethodParams, Now
 from llpbench.core.model import Encoder, Encoding, Model, Random
 from llpbench.core.ranges import Uniform
-from llpbench.data.toy import toy_task
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.encoders.saint import Saint, SaintRow, _SaintParams, _SaintRowParams
 from llpbench.methods.dllp import DLLP
+from llpbench.training.cohort import EncoderFactory, Trainee
 from llpbench.training.compilation import compiler_exists
 from llpbench.training.device import Machine
-from llpbench.training.members import EncoderFactory, Trainee
 from llpbench.training.population import Population
 from llpbench.training.stage import StageRun
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
-from small import SMALL, population, together, trained, weights
+from small import SMALL, population, together, weights
 from torch import Tensor
 
 from llpbench.core.bags import Bags, FloatArray, Schema
@@ -141,15 +141,6 @@ def test_patience_counts_from_end_of_ramp(ramp: float, last: int) -> None:
     assert {choice.epoch for choice in selection.selected(0, "train", {}).values()} == {0}
 
 
-def test_epoch_in_ramp_can_be_selected() -> None:
-    selection = Selection(1, 2, torch.zeros(1, 3), ramp=5)
-    for epoch, value in enumerate((0.6, 0.5, 0.5, 0.5, 0.5, 0.7)):
-        seen = {name: np.full(1, value if each.maximise else -value) for name, each in CRITERIA.items()}
-        selection.observe(epoch, seen, torch.full((1, 3), epoch + 1.0))
-        assert not selection.done.any()
-        assert selection.selected(0, "train", {})["auc"].epoch == (5 if epoch == 5 else 0)
-
-
 class WarmUp(DLLP):
     """Two epochs without validation, of another loss, then the usual."""
 
@@ -212,25 +203,6 @@ def test_each_protocol_equals_running_alone() -> None:
         last = choice.curves["c"]
         assert last[choice.epoch] == choice.value == (max if CRITERIA[name].maximise else min)(last)
         assert not np.array_equal(choice.curves["a"], choice.curves["b"])
-
-
-def test_unjudged_stage_hands_over_weights_without_curves() -> None:
-    UnjudgedBetween.starts.clear()
-    between = trained(UnjudgedBetween(SMALL), [0])[0].selected["auc"]
-    assert tuple(between.curves) == ("a", "c")
-    start_of_b, start_of_c = UnjudgedBetween.starts[:2]
-    assert not torch.equal(start_of_b, start_of_c)
-
-
-class UnjudgedBetween(DLLP):
-    """A stage without epochs to choose from stands between two that have."""
-
-    stages = (Stage("a"), Stage("b", epochs=2, judged=False), Stage("c", epochs=1))
-    starts: ClassVar[list[Tensor]] = []
-
-    def prepare(self, member: Member, now: Now) -> None:
-        if now.stage in ("b", "c"):
-            self.starts.append(torch.cat([p.detach().flatten() for p in member.network.parameters()]).clone())
 
 
 class Remembering(PseudoLabels):

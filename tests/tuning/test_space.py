@@ -13,15 +13,8 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.training.specification import make_cell
-from llpbench.tuning.space import (
-    architecture,
-    fixed,
-    require_start,
-    search_space,
-    suggest,
-    with_default,
-)
-from llpbench.tuning.trials import Halving
+from llpbench.tuning.space import architecture, fixed, require_start, search_space, suggest, with_default
+from llpbench.tuning.trials import _Halving
 
 BDC = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp").params
 
@@ -97,7 +90,7 @@ AUC, KL = CRITERIA["auc"], CRITERIA["kl"]
 
 
 def test_halving_keeps_best_third_and_records_rungs() -> None:
-    halving = Halving(AUC, (3, 9), eta=3)
+    halving = _Halving(AUC, (3, 9), eta=3)
     values = {number: number / 10 for number in range(6)}
     assert halving.leaving(2, values) == set()
     assert halving.leaving(3, values) == {0, 1, 2, 3}
@@ -107,7 +100,7 @@ def test_halving_keeps_best_third_and_records_rungs() -> None:
 
 
 def test_halving_compares_with_earlier_trials() -> None:
-    halving = Halving(AUC, (1,), eta=2)
+    halving = _Halving(AUC, (1,), eta=2)
     for value in (0.8, 0.9, None):
         halving.remember([(1, value)])
     assert halving.leaving(1, {7: 0.7, 8: 0.85}) == {7}
@@ -115,11 +108,11 @@ def test_halving_compares_with_earlier_trials() -> None:
 
 def test_halving_respects_direction_and_protected_trials() -> None:
     values = {0: 0.1, 1: 0.2, 2: 0.3, 3: 0.4}
-    assert Halving(KL, (1,), eta=2).leaving(1, values) == {2, 3}
-    assert Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, values) == {1}
+    assert _Halving(KL, (1,), eta=2).leaving(1, values) == {2, 3}
+    assert _Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, values) == {1}
 
 
 def test_tied_trials_continue_and_nan_trials_stop() -> None:
-    assert Halving(AUC, (1,), eta=3).leaving(1, {0: 0.5, 1: 0.5, 2: 0.5}) == set()
-    assert Halving(AUC, (1,), eta=2).leaving(1, {0: math.nan, 1: 0.2}) == {0}
-    assert Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, {0: math.nan, 1: math.nan}) == {1}
+    assert _Halving(AUC, (1,), eta=3).leaving(1, {0: 0.5, 1: 0.5, 2: 0.5}) == set()
+    assert _Halving(AUC, (1,), eta=2).leaving(1, {0: math.nan, 1: 0.2}) == {0}
+    assert _Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, {0: math.nan, 1: math.nan}) == {1}

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 import torch
+from small import toy_task
 
 from llpbench.core.bags import Task
 from llpbench.core.cell import Protocol
@@ -16,7 +17,6 @@ from llpbench.core.method import MethodParams, Stage
 from llpbench.core.ranges import LogUniform, Uniform, ranges
 from llpbench.core.registry import METHODS
 from llpbench.core.tuning_spec import Tuning
-from llpbench.data.toy import toy_task
 from llpbench.methods.dllp import DLLP
 from llpbench.training.device import Machine
 from llpbench.training.population import Population

@@ -7,14 +7,13 @@ import re
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from pandas import DataFrame, MultiIndex, notna
+from pandas import DataFrame, MultiIndex
 
 from llpbench.core.bags import FloatArray
 from llpbench.core.cell import NATURAL
@@ -254,34 +253,29 @@ def _bag_sizes(board: Board, name: str) -> Iterator[Drawing]:
             for x, value in points.items():
                 ax.vlines(x, value - std[x], value + std[x], color=colour, linewidth=1)
             ax.plot(points.index, points, color=colour, marker=marker, label=names[entry])
-        _axis(ax, board, of_dataset)
+        texts, step = board.tasks["bags"][of_dataset], -(-len(of_dataset) // 3)
+        ax.set_xticks(range(len(texts)), [text if not n % step else "" for n, text in enumerate(texts)])
+        ax.set_xlim(-0.3, len(texts) - 0.7)
+        ax.yaxis.grid(visible=True)
         ax.set_title(layout.shown(dataset, 26))
     panels.label("rows of a bag", _metric_text(board))
     _legend(panels.figure)
     leader = next((entry for entry in board.ranked if entry in entries), entries[0])
-    loss = _loss(board, leader, [*drawn.values()])
-    yield _of_board(board, name, "bag-size", panels.figure, first=names[leader], **loss)
-
-
-def _loss(board: Board, leader: int, drawn: Sequence[Sequence[int]]) -> Mapping[str, object]:
-    """Return the loss of an entry from the smallest to the largest bags, averaged over datasets."""
-    means = board.scores["mean"][leader]
-    losses = [loss for tasks in drawn if notna(loss := means[tasks[0]] - means[tasks[-1]])]
-    smallest, largest = (board.tasks["bag_size"][[tasks[end] for tasks in drawn]] for end in (0, -1))
-    return {
-        "lost": board.sign * fmean(losses) if losses else None,
-        "small": f"{min(smallest):,}",
-        "large": f"{max(largest):,}",
-        "number": len(losses),
-    }
-
-
-def _axis(ax: Axes, board: Board, tasks: Sequence[int]) -> None:
-    texts = board.tasks["bags"][[*tasks]].tolist()
-    step = -(-len(tasks) // 3)
-    ax.set_xticks(range(len(tasks)), [text if not n % step else "" for n, text in enumerate(texts)])
-    ax.set_xlim(-0.3, len(tasks) - 0.7)
-    ax.yaxis.grid(visible=True)
+    ends = [[of_dataset[end] for of_dataset in drawn.values()] for end in (0, -1)]
+    losses = means.loc[ends[0], leader].to_numpy() - means.loc[ends[1], leader].to_numpy()
+    losses = losses[~np.isnan(losses)]
+    smallest, largest = (board.tasks["bag_size"][tasks] for tasks in ends)
+    yield _of_board(
+        board,
+        name,
+        "bag-size",
+        panels.figure,
+        first=names[leader],
+        lost=board.sign * losses.mean() if len(losses) else None,
+        small=f"{min(smallest):,}",
+        large=f"{max(largest):,}",
+        number=len(losses),
+    )
 
 
 def _reliability(board: Board, name: str) -> Iterator[Drawing]:
@@ -350,7 +344,6 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     panels.axes[0].set_ylim(0, 112 * max(histograms[place].max() for place in drawn))
     panels.label("proportion of the positive class", "% of bags")
     yield Drawing(
-        kind="proportions",
         name="proportions",
         title=words.caption("title_proportions", spreads=spreads),
         setting=words.clean(drawn[0][0]),
@@ -460,7 +453,6 @@ def _of_board(board: Board, name: str, kind: str, figure: Figure, **facts: Any) 
     has_several = (board.tasks["classes"].fillna(2) > 2).any()
     title, caption = (words.caption(f"{part}_{kind.replace('-', '_')}", board, **facts) for part in ("title", "plot"))
     return Drawing(
-        kind=kind,
         name=f"{kind}-{name}",
         title=title,
         setting=f"{setting}{_SEVERAL_CLASSES if has_several else ''}",

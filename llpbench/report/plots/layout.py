@@ -95,7 +95,6 @@ _STYLE = re.compile(r' style="([^"]*)"')
 class Drawing:
     """A drawn plot without a file."""
 
-    kind: str
     name: str
     """name of its files, without suffix"""
     title: str

@@ -85,11 +85,7 @@ def group_shares(overall: DataFrame, names: Sequence[str], share: float, title: 
     shown = overall.nlargest(_MOST_GROUPS, "rows").sort_index()
     groups = shown[[*names]].map(str).agg(", ".join, axis=1)
     figure, ax = layout.named_lines([layout.shown(name, 40) for name in groups])
-    lines = shown[["share", "share_lower", "share_upper", "share_min", "share_max"]] * 100
-    for place, (middle, lower, upper, least, most) in enumerate(lines.itertuples(index=False)):
-        ax.plot([least, most], [place, place], color=GREY, linewidth=5, alpha=0.5, solid_capstyle="butt", zorder=1)
-        ax.plot([lower, upper], [place, place], color=_COLOUR, linewidth=1.6, zorder=3)
-        ax.plot([middle], [place], "o", color=_COLOUR, markersize=5, zorder=4)
+    for place, (middle, lower, upper) in enumerate(_share_lines(ax, shown)):
         text = f"{middle:.1f} [{lower:.1f}, {upper:.1f}]"
         ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center")
     ax.axvline(100 * share, color="0.3", linewidth=0.8, zorder=2)
@@ -97,6 +93,16 @@ def group_shares(overall: DataFrame, names: Sequence[str], share: float, title: 
     ax.set_xlabel(f"% of the rows of a group; line: all rows; grey: possible without a model{cut}")
     figure.suptitle(layout.shown(title, 100), x=0.01, ha="left")
     return figure
+
+
+def _share_lines(ax: Axes, lines: DataFrame) -> list[tuple[float, float, float]]:
+    """Draw estimate, interval and (in grey) bounds of shares, one below the other; return estimate and interval."""
+    shares = 100 * lines[["share", "share_lower", "share_upper", "share_min", "share_max"]]
+    for place, (middle, lower, upper, least, most) in enumerate(shares.itertuples(index=False)):
+        ax.plot([least, most], [place, place], color=GREY, linewidth=5, alpha=0.5, solid_capstyle="butt", zorder=1)
+        ax.plot([lower, upper], [place, place], color=_COLOUR, linewidth=1.6, zorder=3)
+        ax.plot([middle], [place], "o", color=_COLOUR, markersize=5, zorder=4)
+    return [*shares.iloc[:, :3].itertuples(index=False, name=None)]
 
 
 def cell_shares(cells: DataFrame) -> Figure:
@@ -108,11 +114,7 @@ def cell_shares(cells: DataFrame) -> Figure:
     outcomes = cells["outcome"].nunique()
     grid = layout.panels(outcomes, height=0.8 + 0.22 * len(groups), below=0.3, share_y=True)
     for ax, (outcome, lines) in zip(grid.axes, cells.groupby("outcome", sort=False), strict=True):
-        shares = 100 * lines[["share", "share_lower", "share_upper", "share_min", "share_max"]]
-        for place, (middle, lower, upper, least, most) in enumerate(shares.itertuples(index=False)):
-            ax.plot([least, most], [place, place], color=GREY, linewidth=5, alpha=0.5, solid_capstyle="butt", zorder=1)
-            ax.plot([lower, upper], [place, place], color=_COLOUR, linewidth=1.6, zorder=3)
-            ax.plot([middle], [place], "o", color=_COLOUR, markersize=5, zorder=4)
+        _share_lines(ax, lines)
         ax.set_title(layout.shown(str(outcome), 24), fontsize="medium")
         ax.set_xlim(-3, 103)
     grid.axes[0].set_yticks(range(len(groups)), groups)

@@ -1,16 +1,16 @@
 """The contract of executors: they run the jobs of a schedule and report each outcome to a listener.
 
-Each executor is a module of this package with a function `make`; its name is that of the module. All use `run_job` with
-the same number of threads, so all give the same numbers.
+Each executor is a module of this package, by whose name it is called. Its function `make` takes the settings, jobs,
+`Resources` and `Estimator` of a run; it raises `LLPBenchError` if the executor is unavailable or does not fit the
+settings. All use `run_job` with the same number of threads, so all give the same numbers.
 """
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from llpbench.core.cell import Cell, Environment, Epoch
 from llpbench.core.errors import LLPBenchError
@@ -18,11 +18,6 @@ from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.text import LOG, one_line
 from llpbench.running.channel import Alive
 from llpbench.running.schedule import Ended, Job, Schedule
-
-if TYPE_CHECKING:
-    from llpbench.running.estimates import Estimator
-    from llpbench.running.settings import Settings
-
 
 _SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0)
 _MARGIN = 1.25
@@ -37,10 +32,6 @@ class Resources:
 
     cpus: int
     gpus: int = 0
-
-    def slots(self, threads: int) -> int:
-        """Return the number of jobs with so many threads that run at a time."""
-        return max(self.cpus // threads, 1)
 
 
 def gpu_share(megabytes: float | None, memory: float) -> float:
@@ -148,22 +139,6 @@ class Executor(Protocol):
         processes have ended.
         """
         ...
-
-
-@dataclass(frozen=True)
-class Request:
-    """Arguments of the function `make` of an executor."""
-
-    settings: Settings
-    jobs: Sequence[Job]
-    resources: Resources
-    estimator: Estimator
-
-
-def make_executor(name: str, request: Request) -> Executor:
-    """Return the executor of that name. Raises `LLPBenchError` if it is unavailable or does not fit the settings."""
-    executor: Executor = importlib.import_module(f"{__name__}.{name}").make(request)
-    return executor
 
 
 def run_job(

@@ -9,13 +9,14 @@ from functools import partial
 
 from llpbench.core.cell import Environment
 from llpbench.core.text import LOG
-from llpbench.running.executors import Listener, LogHandler, Request, RunCell, notify, run_job
+from llpbench.running.executors import Listener, LogHandler, RunCell, notify, run_job
 from llpbench.running.schedule import Schedule
+from llpbench.running.settings import Settings
 
 
-def make(request: Request) -> Debug:
+def make(settings: Settings, *_: object) -> Debug:
     """Return the executor."""
-    return Debug(request.settings.environment)
+    return Debug(settings.environment)
 
 
 class Debug:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from llpbench.core.cell import Environment
-from llpbench.running.executors import Listener, Request, RunCell, notify
+from llpbench.running.executors import Listener, RunCell, notify
 from llpbench.running.schedule import Schedule
+from llpbench.running.settings import Settings
 from llpbench.running.worker import Worker
 
 
-def make(request: Request) -> Inline:
+def make(settings: Settings, *_: object) -> Inline:
     """Return the executor."""
-    return Inline(request.settings.environment)
+    return Inline(settings.environment)
 
 
 class Inline:

@@ -33,8 +33,10 @@ from llpbench.running.cluster import (
     TrialRequest,
     no_cluster,
 )
-from llpbench.running.executors import Listener, Outcome, Request, Resources, RunCell, Warned, gpu_share, notify
+from llpbench.running.estimates import Estimator
+from llpbench.running.executors import Listener, Outcome, Resources, RunCell, Warned, gpu_share, notify
 from llpbench.running.schedule import Ended, Job, Schedule
+from llpbench.running.settings import Settings
 from llpbench.running.worker import SECONDS_OF_SILENCE
 
 _MOST_STARTS = 4
@@ -52,9 +54,8 @@ Jobs with equal resources share processes of Ray.
 """
 
 
-def make(request: Request) -> RayExecutor:
+def make(settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator) -> RayExecutor:
     """Return the executor. Raises `LLPBenchError` if Ray is not installed or the settings name a GPU."""
-    settings, estimator = request.settings, request.estimator
     if importlib.util.find_spec("ray") is None:
         raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
     if os.name == "posix" and settings.ray_address is None and not shutil.which("bash", path=_search_path()):
@@ -64,11 +65,11 @@ def make(request: Request) -> RayExecutor:
     address = settings.ray_address
     return RayExecutor(
         settings.environment,
-        request.resources,
+        resources,
         estimator.gpu_megabytes,
         estimator.megabytes,
         address=address,
-        tables=None if address is None else _tables(settings.data_dir, request.jobs),
+        tables=None if address is None else _tables(settings.data_dir, jobs),
     )
 
 
@@ -113,7 +114,7 @@ class RayExecutor:
         self._gpu_megabytes = gpu_megabytes
         self._megabytes = megabytes
         self._threads = environment.threads
-        self.slots = resources.slots(self._threads)
+        self.slots = max(resources.cpus // self._threads, 1)
         room = Room(self.slots * self._threads, resources.gpus)
         self._setup = Setup(environment, run, Path.cwd(), room, address, dict(tables or {}))
         self._host: Child | None = None
