@@ -510,6 +510,15 @@ def _words(name: Hashable) -> str:
     return re.sub(r"(?<!\d)0+(?=\d)", "", " ".join(re.findall(r"[^\W_]+", plain)))
 
 
+def _shift(names: Sequence[Hashable], others: Sequence[Hashable]) -> float:
+    """Return the difference between all numbers of two series if it is the same for all; else 0."""
+    try:
+        found = {*(np.sort(np.array(others, np.float64)) - np.sort(np.array(names, np.float64))).tolist()}
+    except (TypeError, ValueError):  # texts, or another number of bags
+        return 0.0
+    return found.pop() if len(found) == 1 else 0.0
+
+
 def matched(labels: BagLabels, table: BagTable, *, drop_unmatched: bool = False) -> BagLabels:
     """Return the labels; `drop_unmatched` removes rows without a bag, and rows of bags missing in the table.
 
@@ -529,13 +538,23 @@ def matched(labels: BagLabels, table: BagTable, *, drop_unmatched: bool = False)
         empty = [name for name in table.names if name not in there]
         if not listed.all():
             lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
-            others = f"bags with {table.what} are {shown(table.names, 3)}. If {table.what} are suppressed, {_GIVE_NAN}."
-            if near := near_names(lacking, empty):
-                others = f"{near}. Use the same names."
+            others = f"bags with {table.what} are {shown(table.names, 3)}"
+            if empty:
+                others = f"{len(empty):,} of {plural(len(table.names), 'bag')} ({shown(empty)}) {verb(len(empty))} "
+                others += f"{table.what} but no rows"
+            advice = f"If {table.what} are suppressed, {_GIVE_NAN}."
+            if table.at_fit:
+                advice += f" To drop the rows of bags without {table.what}, {drop}"
+            if shift := _shift(labels.names, table.names):
+                advice = (
+                    f"All numbers with {table.what} are {abs(shift):g} {'higher' if shift > 0 else 'lower'} than those "
+                )
+                advice += "with rows. Number the bags alike in both."
+            elif near := near_names(lacking, empty):
+                advice = f"{near}. Use the same names." + advice.partition(".")[2]
             raise LLPBenchError(
                 f"{len(lacking):,} of {plural(len(listed), 'bag')} ({shown(lacking)}) {verb(len(lacking))} rows but no "
-                f"{table.what}; {others}"
-                + (f" To drop the rows of bags without {table.what}, {drop}" if table.at_fit else "")
+                f"{table.what}; {others}. {advice}"
             )
         if empty:
             raise LLPBenchError(

@@ -272,6 +272,14 @@ def _wide(series: pd.Series, what: str) -> pd.DataFrame:
         name = bag[0] if len(bag) == 1 else tuple(bag)
         raise LLPBenchError(f"{what} have two entries for class {label!r} of bag {name!r}. Remove one of them.")
     frame: pd.DataFrame = series.unstack(fill_value=0)
+    classes: dict[str, Hashable] = {}
+    for label in frame.columns:
+        key = " ".join(str(label).casefold().split())
+        if (other := classes.setdefault(key, label)) != label:
+            raise LLPBenchError(
+                f"classes must differ by more than capitals and spaces, got {other!r} and {label!r}. Give each class "
+                f"one name in {what}."
+            )
     return frame
 
 

@@ -107,6 +107,46 @@ def test_label_among_features_is_warned_of(values: str, data: Data) -> None:
         ridge(frame.assign(coin=np.arange(400) % 2, answer=answers, nearly=nearly), bags, counts=counts)
 
 
+@pytest.mark.parametrize(("errors", "gaps", "refused"), [(0.03, 0.0, 0.0), (0.0, 0.15, 0.0), (0.0, 0.0, 0.05)])
+@pytest.mark.parametrize("names", [[0.0, 1.0], ["Nein", "Ja"]])
+def test_label_with_errors_and_gaps_is_warned_of(
+    errors: float, gaps: float, refused: float, names: list[Any], data: Data
+) -> None:
+    frame, bags, counts, votes = data
+    rng = np.random.default_rng(0)
+    answer = pd.Series(np.array(names)[np.where(rng.random(400) < errors, 1 - votes, votes)]).mask(
+        rng.random(400) < gaps
+    )
+    answer = answer.mask(rng.random(400) < refused, 9.0 if names[0] == 0 else "refused")
+    with warned("label", match=r"column 'vote' .*rows\)"):
+        ridge(frame.assign(vote=answer), bags, counts=counts)
+    with silent("label"):
+        ridge(frame.assign(vote=rng.permutation(answer)), bags, counts=counts)
+
+
+def test_shifted_numbers_of_bags_are_named(data: Data) -> None:
+    frame, bags, counts, _ = data
+    with pytest.raises(LLPBenchError, match=r"\(20\).*\(0\).*1 lower") as error:
+        ridge(frame, bags.rank(method="dense").astype(int), counts=counts.reset_index(drop=True))
+    assert "drop" not in str(error.value)
+
+
+def test_classes_must_differ_by_more_than_capitals(data: Data) -> None:
+    frame, bags, counts, _ = data
+    long = counts.rename_axis("district").set_axis(["no", " NO"], axis="columns").stack()
+    with pytest.raises(LLPBenchError, match="'no'"):
+        ridge(frame, bags, counts=long)
+
+
+@pytest.mark.parametrize("given", ["sampled", "as_shares"])
+def test_weights_among_features_are_refused(given: str, data: Data) -> None:
+    frame, bags, _, votes = data
+    people = 1 + np.arange(400) % 7 + 20 * votes
+    table = pd.crosstab(bags, votes, people, aggfunc="sum").fillna(0)
+    with pytest.raises(LLPBenchError, match=f"'people'.*{given}"):
+        ridge(frame.assign(people=people), bags, counts=table, **{given: True})
+
+
 @pytest.mark.parametrize("given", [{}, {"sampled": True}, {"as_shares": True}])
 def test_total_column_is_not_a_class(given: dict[str, Any], data: Data) -> None:
     frame, bags, counts, _ = data
@@ -176,6 +216,12 @@ def test_groupings_with_different_totals_are_named(data: Data) -> None:
         ridge(frame, [bags, town], counts=[counts, by_town])
     with warned("disagreeing groupings", match="'no' add up to"):
         ridge(frame, [bags, town], counts=[counts, by_town + np.outer(np.arange(len(by_town)) == 0, [5, -5])])
+    moved = counts + np.outer((np.arange(20) == 0) * 1.0 - (np.arange(20) == 19), [5, -5])
+    with warned("disagreeing groupings", match="in bag 'north' is"):
+        region = np.where(bags < "d10", "north", "south")
+        ridge(
+            frame, [bags, region], counts=[counts, moved.groupby(np.where(moved.index < "d10", "north", "south")).sum()]
+        )
 
 
 def test_estimates_name_groups_whose_counts_are_known(data: Data) -> None:
