@@ -144,6 +144,8 @@ _FLAGS = {
     "sample_weight": "--weight-column",
     "time": "--time-column",
     "sizes": "--size-column",
+    "rest": "--rest-as",
+    "weights": "--weight-column",
     "random_state": "--seed",
     "impossible='suppress'": "--suppress-impossible",
     "unmatched='drop'": "--drop-unmatched",

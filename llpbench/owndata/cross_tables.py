@@ -18,7 +18,7 @@ from scipy import stats
 
 from llpbench.blocks.cross_shares import CrossLikelihood, CrossShares
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError, warn
+from llpbench.core.errors import LLPBenchError, argument, either, warn
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural, verb
 from llpbench.data.reading_bags import as_pandas
@@ -29,6 +29,10 @@ _DRAWS, _TAILS = 400, (0.025, 0.975)
 _SWEEPS, _CLOSE = 200, 1e-9
 _SHARES_OFF = 0.02
 """Largest distance from 1 of the sum of a precinct's shares."""
+_FEWEST_OF_TOTAL, _FEWEST_ALIKE = 3, 5
+"""Number of precincts from which a total of the others, and from which equal totals of all, are no coincidence."""
+_OF_TOTAL = 0.002
+"""Largest distance of a line of totals from the sums of precincts, as a share of all people."""
 _PIECE = 20
 """Number of precincts whose intervals are drawn together."""
 _MOST_LOCAL = 4.0
@@ -314,25 +318,33 @@ def cross_table(
     precincts = margins[0].index
     margins.append(_numbers(outcomes, "outcomes", precincts))
     for what, margin in zip(("groups", "outcomes"), margins, strict=True):
-        if margin.shape[1] < 2 or not len(margin):
-            other = " For an outcome of all other people, use --rest-as, in Python rest=." if what == "outcomes" else ""
+        if margin.shape[1] + (what == "outcomes" and rest is not None) < 2 or not len(margin):
+            other = f" For an outcome of all other people, use {argument('rest=')}." if what == "outcomes" else ""
             raise LLPBenchError(
                 f"{what} must have a row for each precinct and two columns or more, got {len(margin)} x "
                 f"{margin.shape[1]}.{other}"
             )
     if both := {*map(str, margins[0].columns)} & {*map(str, margins[1].columns)}:
         raise LLPBenchError(f"{min(both)!r} must not be both a group and an outcome. Name each column once.")
-    if sizes is not None:
+    _require_no_total(*margins)
+    if sizes is None:
+        _require_people(*margins)
+    else:
         totals = [each.sum(axis=1) for each in margins]
-        off = np.flatnonzero(np.abs(totals[0] - 1) > _SHARES_OFF)
+        whole = 100 if _add_up(totals[0], 100) else 1
+        off = np.flatnonzero(np.abs(totals[0] / whole - 1) > _SHARES_OFF)
         if len(off):
             raise LLPBenchError(
-                f"with sizes=, groups must be shares that add up to 1, got {totals[0].iloc[off[0]]:.6g} for precinct "
-                f"{precincts[off[0]]!r} ({plural(len(off), 'such precinct')}). Leave sizes= out for counts."
+                f"with {argument('sizes=')}, groups must be shares that add up to 1, or percentages, got "
+                f"{totals[0].iloc[off[0]]:.6g} for precinct {precincts[off[0]]!r} "
+                f"({plural(len(off), 'such precinct')}). Leave {argument('sizes=')} out for counts."
             )
+        margins = [margins[0] / whole, margins[1] / (100 if totals[1].max() > 1 + _SHARES_OFF else 1)]
+        totals = [each.sum(axis=1) for each in margins]
         number = _numbers(sizes, "sizes", precincts).iloc[:, 0]
         units = [number / total.where(np.abs(total - 1) <= _SHARES_OFF, 1.0) for total in totals]
         margins = [each.mul(unit, axis=0) for each, unit in zip(margins, units, strict=True)]
+    _require_no_line_of_totals(pd.concat(margins, axis=1))
     margins[1] = _with_rest(margins[0], margins[1], rest)
     people, counts = (each.to_numpy() for each in margins)
     size = people.sum(axis=1)
@@ -464,10 +476,61 @@ def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: fl
     return numbers if precincts is None else numbers.loc[precincts]
 
 
+def _add_up(totals: pd.Series, whole: float) -> bool:
+    """Return whether shares of all precincts add up to `whole`."""
+    return bool((np.abs(totals / whole - 1) <= _SHARES_OFF).all())
+
+
+def _require_no_total(groups: pd.DataFrame, outcomes: pd.DataFrame) -> None:
+    """Raise `LLPBenchError` for a column that is the sum of the other columns, or of the other margin."""
+    if len(groups) < _FEWEST_OF_TOTAL:
+        return
+    for what, margin, other in (("group", groups, outcomes), ("outcome", outcomes, groups)):
+        rest = -margin.sub(margin.sum(axis=1), axis=0)
+        is_sum = np.isclose(margin, rest).all(axis=0) & (margin.shape[1] > 2)
+        people = other.sum(axis=1).to_numpy()[:, None]
+        is_people = np.isclose(margin, people).all(axis=0) & (rest > 0).any(axis=0).to_numpy()
+        found = np.flatnonzero((is_sum | is_people) & (margin > 0).any(axis=0).to_numpy())
+        if len(found):
+            whole = f"sum of the other {what}s" if is_sum[found[0]] else "number of people"
+            advice = "Leave it out" if is_sum[found[0]] else f"Name the other {what}s instead"
+            if what == "outcome" and not is_sum[found[0]]:
+                advice = f"Leave it out, and name an outcome of all other people: {argument('rest=')}"
+            raise LLPBenchError(
+                f"{what} {str(margin.columns[found[0]])!r} is the {whole} of every precinct, so it is a total, not "
+                f"{'a' if what == 'group' else 'an'} {what}. {advice}."
+            )
+
+
+def _require_people(groups: pd.DataFrame, outcomes: pd.DataFrame) -> None:
+    """Raise `LLPBenchError` for shares or percentages instead of numbers of people."""
+    for what, margin in (("groups", groups), ("outcomes", outcomes)):
+        for whole, kind in ((1, "shares"), (100, "percentages")):
+            if len(margin) >= _FEWEST_ALIKE and _add_up(margin.sum(axis=1), whole):
+                advice = f"Give the number of people in each precinct as {argument('sizes=')}"
+                if what == "outcomes":
+                    advice = "Give numbers of people, as for groups"
+                raise LLPBenchError(f"{what} add up to {whole} in every precinct, so they are {kind}. {advice}.")
+
+
+def _require_no_line_of_totals(margins: pd.DataFrame) -> None:
+    """Raise `LLPBenchError` for a precinct that is the sum of all others, in each column."""
+    sums, people = margins.sum(), margins.to_numpy().sum() / 2
+    near = (np.abs(2 * margins - sums) <= _OF_TOTAL * people).all(axis=1).to_numpy()
+    if near.any() and len(margins) > _FEWEST_OF_TOTAL:
+        raise LLPBenchError(
+            f"precinct {margins.index[near].tolist()[0]!r} is the sum of all other precincts, so it is a total, not a "
+            "precinct. Leave this line out."
+        )
+
+
 def _with_rest(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | None) -> pd.DataFrame:
     """Return outcomes with the same totals as groups within rounding; people who are not counted are the `rest`."""
     people, counted = groups.sum(axis=1), outcomes.sum(axis=1)
-    slack = 0.5 * (groups.shape[1] + outcomes.shape[1]) + 1e-6 * people
+    columns, unit = np.column_stack([groups, outcomes]), 1
+    if len(groups) >= _FEWEST_ALIKE and (columns % 1 == 0).all():
+        unit = int(np.gcd.reduce(columns.astype(np.int64), axis=None))  # counts may be rounded at random to 3 or 5
+    slack = max(unit - 1, 0.5) * columns.shape[1] + 1e-6 * people
     if rest is not None:
         if rest in (*groups.columns, *outcomes.columns):
             raise LLPBenchError(f"rest must be a new name, got {rest!r}, which is a column.")
@@ -478,7 +541,8 @@ def _with_rest(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | None) -
         first, fewer = off[0], bool((counted <= people + slack).all())
         advice = "Correct the file, or leave these precincts out"
         if fewer:
-            advice = 'Name the other people, such as abstained: --rest-as abstained, in Python rest="abstained"'
+            given = either('rest="abstained"', "--rest-as abstained")
+            advice = f"Name the other people, such as abstained: {given}"
         raise LLPBenchError(
             f"groups and outcomes of a precinct must have the same total, got {people.iloc[first]:,.10g} and "
             f"{counted.iloc[first]:,.10g} in {groups.index[first]!r}. {plural(len(off), 'precinct')} "

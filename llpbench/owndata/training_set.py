@@ -42,6 +42,8 @@ _NEARLY_ALL = 0.95
 _FEWEST_BAGS, _FEWEST_PEOPLE = 5, 5
 """Number of bags from which agreement of a column with all bags is not a coincidence, and of people in the median bag
 from which a matching sum is not."""
+_FEW_LINES = 3
+"""Largest number of rows of nearly every bag if rows are lines of bags, such as votes by mail and on the day."""
 _FEWEST_ROWS, _MANY_ROWS = 20, 200
 """Number of rows from which different values are not a coincidence, and from which texts that are rarely repeated are
 identifiers."""
@@ -123,10 +125,7 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
             f"rows, so counts say very little about a bag. Check that {argument('noise=')} is a scale of counts, not "
             "of shares or of a budget.",
         )
-    if told := _one_row_per_bag(frame, of_bags, table):
-        if not (sampled or as_shares):
-            raise LLPBenchError(told)
-        warn("one row per bag", told)
+    _require_people_in_rows(frame, of_bags, table, data)
     inside = np.flatnonzero(of_bags.of_row >= 0)
     hint, suppress = _weights_hint(frame, of_bags, table, data.counted), data.suppress_impossible
     found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
@@ -282,18 +281,32 @@ def _weights_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, count
     return ""
 
 
-def _one_row_per_bag(frame: pd.DataFrame, labels: BagLabels, table: BagTable) -> str:
-    """Return a message if every bag has one row, but its counts are of many people; else ""."""
-    few = len(labels.names) < len(frame) or len(frame) < _FEWEST_PEOPLE
-    if not table.is_counts or labels.weights is not None or few:
-        return ""
-    if np.nanmedian(np.nansum(table.values, axis=1)) < _FEWEST_PEOPLE:
-        return ""
-    return (
-        f"every bag has one row, but counts of many people, such as bag {table.names[0]!r}. Rows must be people, or "
-        "groups of people with weights. To estimate a table of groups by outcomes from such a file, use "
+def _require_people_in_rows(frame: pd.DataFrame, labels: BagLabels, table: BagTable, data: BagData) -> None:
+    """Raise `LLPBenchError` if a row is a bag, or a part of it with counts as features, instead of a person.
+
+    Only warn if rows are declared to be a sample or other people, unless their columns have the names of counts.
+    """
+    if labels.weights is not None or len(labels.names) < _FEWEST_BAGS:
+        return
+    numbers, sizes = frame.select_dtypes("number"), np.asarray(labels.sizes)
+    repeated = [name for name in table.columns or () if name in numbers.columns]
+    if table.is_counts:
+        repeated = [name for name in repeated if numbers[[name]].gt(1).any(axis=None)]  # 0 and 1 are labels of people
+        many = np.nanmedian(np.nansum(table.values, axis=1)) >= _FEWEST_PEOPLE
+    else:
+        many = ((table.values > 0) & (table.values < 1)).mean() > 0.5
+    if not many or (sizes <= (_FEW_LINES if repeated else 1)).mean() < _NEARLY_ALL:
+        return
+    lines = "every bag has one row" if (sizes == 1).all() else "bags have only one row or few rows"
+    columns = f" {argument('X')} has these as features ({', '.join(map(repr, repeated))})." if repeated else ""
+    message = (
+        f"{lines}, but {table.what} of many people, such as bag {table.names[0]!r}.{columns} Rows must "
+        "be people, or groups of people with weights. To estimate a table of groups by outcomes from such a file, use "
         f"{either('cross_table', 'llpbench estimate-table')}."
     )
+    if data.counted == "rows" or repeated:
+        raise LLPBenchError(message)
+    warn("one row per bag", message)
 
 
 def _identifiers(frame: pd.DataFrame) -> str:

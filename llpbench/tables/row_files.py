@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
@@ -28,7 +29,7 @@ from llpbench.core.text import one_line, plural
 from llpbench.tables.column_names import column_of, csv_line, place_of, plain
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat, read_dialect
 from llpbench.tables.number_text import MISSING, number_or_category, read_number_text, reading_of, without
-from llpbench.tables.table_sources import HEAD, TableSource, sources
+from llpbench.tables.table_sources import HEAD, TableSource, parts_of, sources
 from llpbench.tables.texts import as_text
 from llpbench.tables.workbooks import sheet_as_csv
 
@@ -36,10 +37,13 @@ BATCH_ROWS = 131_072
 """Largest number of rows in a batch."""
 _BLOCK = 1 << 20
 """Bytes of text that are parsed together."""
+_MOST_BYTES_OF_CELL, _MOST_BYTES_OF_CHUNK = 10**6, 10**9
+"""Largest text, and largest column of texts in a row group of parquet: a small file can hold many gigabytes."""
 _BYTES_OF_A_VALUE = 8
 _UNPACKED = 4.0
 """Assumed size of an unpacked text table, relative to the packed one."""
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_FEWEST_BYTES = 16
+"""Length of the shortest file that is checked for UTF-16."""
 _MOST_MARKS = 5
 
 
@@ -117,6 +121,8 @@ class RowBatches:
         self._keys, self._features = [*map(plain, keys)], None if features is None else {*map(plain, features)}
         self._texts = {plain(name) for name, kind in self._types.items() if kind == "text"}
         self._default = None if decimals is None else "."
+        self._files = parts_of(path)
+        """size and time of each part, before anything was read"""
         self._sources = sources(path)
         self._decimal: str | None = None
         """decimal mark of the first text"""
@@ -147,22 +153,24 @@ class RowBatches:
 
     def __iter__(self) -> Iterator[RowBatch]:
         """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
-        for source in self._sources:
-            first = 0
-            for piece in self._pieces(source):
-                frame = self._frame(piece, source.path)
-                for name in self._mixed(frame, source.path):
-                    raise self._mixed_kinds(frame[name], source.path)
-                for start in range(0, len(frame), self.rows):
-                    yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start)
-                first += len(frame)
+        with self._unchanged():
+            for source in self._sources:
+                first = 0
+                for piece in self._pieces(source):
+                    frame = self._frame(piece, source.path)
+                    for name in self._mixed(frame, source.path):
+                        raise self._mixed_kinds(frame[name], source.path)
+                    for start in range(0, len(frame), self.rows):
+                        yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start)
+                    first += len(frame)
 
     def together(self) -> pd.DataFrame:
         """Return all rows, as `read_rows` does. A column with numbers and texts is text."""
-        frames, mixed = self._frames()
-        if mixed:  # 7 is "7" beside texts, whatever stands beside it in its part
-            self._texts |= mixed
-            frames, _ = self._frames()
+        with self._unchanged():
+            frames, mixed = self._frames()
+            if mixed:  # 7 is "7" beside texts, whatever stands beside it in its part
+                self._texts |= mixed
+                frames, _ = self._frames()
         frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
         frame.attrs = frames[0].attrs if len(self._sources) == 1 else {}
         frame.attrs["decimals"] = dict(self.decimals)
@@ -178,6 +186,24 @@ class RowBatches:
                 frames.append(frame)
         return [frame for frame in frames if len(frame)] or frames[:1], mixed
 
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Raise `DataError` if a part has changed meanwhile, before any other error, which that may cause."""
+        try:
+            yield
+        except LLPBenchError:
+            self._require_unchanged()
+            raise
+        self._require_unchanged()
+
+    def _require_unchanged(self) -> None:
+        now = parts_of(self.path)
+        if changed := [path for path in {**self._files, **now} if self._files.get(path) != now.get(path)]:
+            raise DataError(
+                f"file {str(changed[0])!r} was changed, added or removed while {str(self.path)!r} was read. Run the "
+                "command again when no other program writes there."
+            )
+
     def _pieces(self, source: TableSource) -> Iterator[_Piece]:
         """Yield the rows of a part, with columns in the order of the first part."""
         pieces = {"parquet": self._parquet, "excel": self._workbook, "csv": self._text}[source.kind](source)
@@ -192,7 +218,13 @@ class RowBatches:
                         f"files {str(source.path)!r} and {str(self._sources[0].path)!r} must have the same columns. "
                         f"They differ in {', '.join(map(repr, sorted(lacking)[:5]))}. Correct the files."
                     )
-                yield replace(piece, table=table.select(self._names))
+                table = table.select(self._names)
+                for name, column in zip(table.column_names, table.columns, strict=True):
+                    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+                        longest = pc.max(pc.binary_length(column)).as_py() or 0
+                        if longest > _MOST_BYTES_OF_CELL:
+                            raise _too_long(source.path, name, longest)
+                yield replace(piece, table=table)
         except DataError:
             raise
         except (pa.ArrowException, OSError, ValueError, EOFError) as error:
@@ -205,6 +237,10 @@ class RowBatches:
             # pandas writes a named index of whole numbers as its start and step
             index = [each for each in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(each, dict)]
             named = [each for each in index if each["name"] is not None]
+            chunks = (file.metadata.row_group(group) for group in range(file.metadata.num_row_groups))
+            for chunk in (group.column(number) for group in chunks for number in range(group.num_columns)):
+                if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size > _MOST_BYTES_OF_CHUNK:
+                    raise _too_long(source.path, chunk.path_in_schema, chunk.total_uncompressed_size)
             first = 0
             for batch in chain([schema.empty_table()], file.iter_batches(self.rows)):
                 table = pa.Table.from_arrays(batch.columns, names)
@@ -223,7 +259,7 @@ class RowBatches:
 
     def _text(self, source: TableSource) -> Iterator[_Piece]:
         head = source.head()
-        form = replace(self._form, encoding=self._form.encoding or ("utf-16" if head.startswith(_UTF_16) else "utf-8"))
+        form = replace(self._form, encoding=self._form.encoding or _encoding_of(head))
         if re.match(rb"\s*<(!doctype|html|\?xml|table)", head, re.IGNORECASE):
             raise DataError(f"file {str(source.path)!r} is a web page or XML. Save its table as .csv.")
         if b"\0" in head and form.encoding == "utf-8":
@@ -375,6 +411,16 @@ def _different(names: Sequence[str], path: Path) -> list[str]:
     return ["index" if name == "__index_level_0__" and "index" not in found else name for name in found]
 
 
+def _encoding_of(head: bytes) -> str:
+    """Return the encoding of a text by its first bytes: UTF-8, or UTF-16 with or without its mark."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    odd, even = head[1:2_000:2].count(0), head[:2_000:2].count(0)
+    if len(head) >= _FEWEST_BYTES and odd + even > min(len(head), 2_000) / 4 and min(odd, even) == 0:
+        return "utf-16-le" if odd else "utf-16-be"
+    return "utf-8"
+
+
 def _what_is_wrong(error: Exception, source: TableSource, form: FileFormat) -> str:
     """Return the fault of a file that could not be read, and advice."""
     words = one_line(error)
@@ -414,6 +460,13 @@ def _other_encoding(source: TableSource, encoding: str) -> str:
                     f"{word!r}; if that looks wrong, try another one."
                 )
     return "must be in UTF-8. Save it as UTF-8."
+
+
+def _too_long(path: Path, column: str, size: int) -> DataError:
+    return DataError(
+        f"file {str(path)!r} has {size / 1e6:,.0f} MB of text in column {column!r}. Remove the column or shorten "
+        f"its texts to {_MOST_BYTES_OF_CELL / 1e6:g} MB each."
+    )
 
 
 def unpacked_bytes(path: Path) -> float:

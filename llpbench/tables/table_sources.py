@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -52,14 +53,25 @@ def sources(path: Path) -> list[TableSource]:
     """Return the files of a path: a file, a folder or a pattern. Raises `DataError` if there is none, or no table."""
     if str(path) == "-":
         raise DataError("standard input cannot be read, got -. Give a file.")
-    if path.is_dir():
-        files = [each for each in path.rglob("*") if _is_part(each.relative_to(path)) and not each.is_dir()]
-    else:
-        files = [path] if path.exists() else [*map(Path, glob.glob(str(path), recursive=True))]
-    if not files:
+    if not (files := parts_of(path)):
         what = f"folder {str(path)!r} has no table" if path.is_dir() else f"there is no file {str(path)!r}"
         raise DataError(f"{what}. Give a .csv, .tsv, .xlsx or .parquet file, or a folder with such files.")
-    return [_source(each, _keys(each.relative_to(path)) if path.is_dir() else ()) for each in sorted(files)]
+    return [_source(each, _keys(each.relative_to(path)) if path.is_dir() else ()) for each in files]
+
+
+def parts_of(path: Path) -> dict[Path, tuple[int, int]]:
+    """Return the files of a path that is a file, a folder or a pattern, each with its size and time; none if absent."""
+    if path.is_dir():
+        files = [each for each in path.rglob("*") if _is_part(each.relative_to(path))]
+    else:
+        files = [path] if path.exists() else [*map(Path, glob.glob(str(path), recursive=True))]
+    found = {}
+    for file in sorted(files):
+        with suppress(FileNotFoundError):  # removed just now
+            if not file.is_dir():
+                status = file.stat()
+                found[file] = status.st_size, status.st_mtime_ns
+    return found
 
 
 def is_among(path: Path, read: Path) -> bool:

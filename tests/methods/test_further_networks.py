@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small import make_bags, no_features, some_bags, stream
+from small import make_bags, mlp, moment, no_features, some_bags, stream, toy_task
 from torch import Tensor, nn
 
 from llpbench.core.bags import Rows
 from llpbench.core.model import Encoder, Encoding, Model, Network, Random
-from llpbench.methods.llp_aae import _drawn_classes
+from llpbench.methods.llp_aae import LLPAAE, _drawn_classes, _LLPAAEParams
 from llpbench.methods.llp_vat import LLPVAT, _VATParams
 
 
@@ -66,3 +66,22 @@ def test_classes_are_sampled_by_proportions() -> None:
     drawn = _drawn_classes(bags, stream())
     assert drawn.sum(dim=-1).unique().tolist() == [1.0]
     assert torch.allclose(drawn.mean(dim=1), bags.proportions, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("phase", "moves"),
+    [
+        ("reconstruct", {"encoder", "head", "style", "decoder"}),
+        ("tell", {"class_critic", "style_critic"}),
+        ("deceive", {"encoder", "head", "style", "class_critic", "style_critic"}),
+    ],
+)
+def test_phases_alternate_as_declared(phase: str, moves: set[str]) -> None:
+    task, bags = toy_task(0), some_bags()
+    method = LLPAAE(_LLPAAEParams(hidden=8))
+    network = method.build(mlp(task), task.schema)
+    loss = method.loss(Model(network, stream()), bags, moment(phase=phase))
+    loss.backward()
+    named = network.named_parameters()
+    assert moves == {name.partition(".")[0] for name, each in named if each.grad is not None and each.grad.any()}
+    assert {prefix.rstrip(".") for each in method.phases if each.name == phase for prefix in each.modules} <= moves

@@ -162,3 +162,17 @@ def test_ranges_are_not_missing_counts() -> None:
         fitted(**EIGHT, counts=counts)
     with warned("missing counts", match="'b5'"):
         fitted(**EIGHT, counts=counts | {"b4": "1-3", "b5": np.nan})
+
+
+@pytest.mark.parametrize("form", ["lines", "a line again", "two lines", "proportions"])
+def test_lines_of_bags_are_not_people(form: str) -> None:
+    rows = TABLE.assign(young=np.arange(16))
+    names = {"lines": rows.index, "a line again": [*rows.index, "d00"], "two lines": [*rows.index, *rows.index]}
+    bags = pd.Index(names.get(form, rows.index))
+    share = TABLE["yes"].div(TABLE.sum(axis=1)).rename("share").to_frame()
+    given = {"proportions": share} if form == "proportions" else {"counts": TABLE}
+    for known in ({}, {"sampled": True}):
+        with pytest.raises(LLPBenchError, match=r"Rows must be people.*cross_table"):
+            fitted(X=rows.assign(share=share["share"]).loc[bags], bags=bags, **given, **known)
+    with warned("one row per bag"):
+        assert fitted(X=rows[["young"]], bags=rows.index, **given, sampled=True).bag_sizes_.sum() == 16

@@ -136,6 +136,11 @@ def test_joined_columns_are_sums_and_shares_among_some_outcomes_cover_the_truth(
     assert np.mean(inside) > 0.9
 
 
+def with_total(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines of precincts and a last one with their sums."""
+    return pd.concat([numbers, numbers.sum().rename("Total").to_frame().T])
+
+
 def shares_of(numbers: pd.DataFrame) -> pd.DataFrame:
     """Shares of precincts in four digits."""
     return numbers.div(numbers.sum(axis=1), axis=0).round(4)
@@ -148,12 +153,19 @@ def shares_of(numbers: pd.DataFrame) -> pd.DataFrame:
         (lambda people, votes: {"groups": people.to_numpy(), "outcomes": votes.to_numpy()}, 1e-9),
         (lambda people, votes: {"groups": people.assign(nobody=0), "outcomes": votes}, 1e-4),
         (lambda people, votes: {"groups": people, "outcomes": votes.iloc[:, :2], "rest": "abstained"}, 1e-9),
-        (
-            lambda people, votes: {"groups": shares_of(people), "outcomes": shares_of(votes), "sizes": people.T.sum()},
-            0.01,
+        *(
+            (
+                lambda people, votes, whole=whole: {
+                    "groups": whole * shares_of(people),
+                    "outcomes": whole * shares_of(votes),
+                    "sizes": people.T.sum(),
+                },
+                0.01,
+            )
+            for whole in (1, 100)
         ),
     ],
-    ids=["other order", "arrays", "a group without people", "rest", "shares with sizes"],
+    ids=["other order", "arrays", "a group without people", "rest", "shares with sizes", "percentages with sizes"],
 )
 def test_same_precincts_give_same_shares(given: Any, tolerance: float) -> None:
     people, votes, _ = simulated(30)
@@ -175,7 +187,8 @@ def test_weights_equal_repeated_precincts() -> None:
 def test_totals_may_differ_by_rounding() -> None:
     people, votes, _ = simulated(30)
     votes.iloc[0, 0] += 2
-    assert np.allclose(cross_table(people, votes).cells["count"].sum(), people.to_numpy().sum())
+    for groups, outcomes in ((people, votes), (people // 5 * 5, votes // 5 * 5)):
+        assert np.allclose(cross_table(groups, outcomes).cells["count"].sum(), groups.to_numpy().sum())
     votes.iloc[0, 0] += 20
     for outcomes, told in ((votes, "'P00'"), (votes.iloc[:, :2], "rest=")):
         with pytest.raises(LLPBenchError, match=told):
@@ -229,6 +242,12 @@ def test_robustness_matches_regression() -> None:
         (lambda people, votes: (people[["black"]], votes), "two columns"),
         (lambda people, votes: (people, votes.rename(columns={"ann": "black"})), "'black' must not be both"),
         (lambda people, votes: (people.rename(index={"P01": "P00"}), votes), "'P00' twice"),
+        (lambda people, votes: (with_total(people), with_total(votes)), "precinct 'Total' is the sum of all other"),
+        (lambda people, votes: (people.assign(all=people.T.sum()), votes), "'all' is the sum of the other groups"),
+        (lambda people, votes: (people[["black"]].assign(all=people.T.sum()), votes), "'all' is the number of people"),
+        (lambda people, votes: (people, votes[["ann"]].assign(cast=people.T.sum())), "'cast' is .* rest="),
+        (lambda people, votes: (100 * shares_of(people), 100 * shares_of(votes)), "groups .* are percentages.* sizes="),
+        (lambda people, votes: (people, shares_of(votes)), "outcomes .* are shares"),
     ],
 )
 def test_wrong_margins_are_refused(change: Any, message: str) -> None:
@@ -284,4 +303,4 @@ def test_estimate_table_command_writes_every_cell(
     assert np.allclose(cells.groupby(["precinct", "group"])["share"].sum(), 1.0)
     assert {"shift", "shift_p"} < {*pd.read_csv("d.csv").columns}
     result = run()
-    assert (result.code, "--rest-as" in result.err) == (2, True)
+    assert (result.code, "--rest-as" in result.err, "rest=" in result.err) == (2, True, False)

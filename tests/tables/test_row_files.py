@@ -59,6 +59,7 @@ def joined(batches: RowBatches) -> pd.DataFrame:
         (PLAIN.replace("\n", "\r"), "rows.csv"),
         ("\ufeff" + PLAIN, "rows.csv"),
         (PLAIN.encode("utf-16"), "rows.csv"),
+        (PLAIN.encode("utf-16-le"), "rows.csv"),
         ("People by district\n" + PLAIN, "rows.csv"),
         ("People, by district\nSource: x\n\n" + PLAIN, "rows.csv"),
         ("People, by district\n" + OFFICE, "rows.csv"),
@@ -189,6 +190,19 @@ def test_part_unlike_the_first_is_named(tmp_path: Path, change: Any, told: str, 
         assert {*map(type, mixed)} == {str}
 
 
+@pytest.mark.parametrize("change", ["remove", "replace", "add"])
+def test_part_that_changes_while_it_is_read_is_named_before_other_errors(tmp_path: Path, change: str) -> None:
+    for name in ("1.csv", "2.csv"):
+        FRAME.to_csv(tmp_path / name, index=False)
+    path = tmp_path / ("3.csv" if change == "add" else "2.csv")
+    batches = RowBatches(tmp_path, rows=20)
+    found = iter(batches)
+    next(found)
+    path.unlink() if change == "remove" else path.write_text("other\n1\n")
+    with pytest.raises(DataError, match=f"file '{path}' was changed, added or removed while"):
+        list(found)
+
+
 def test_long_identifiers_in_parquet_stay_exact(tmp_path: Path) -> None:
     ids = [2**60 + place for place in range(9)]
     table = pa.table({"id": pa.array([*ids, None], pa.int64()), "a": range(10)})
@@ -234,6 +248,15 @@ def test_workbook_keeps_names_and_is_read_below_the_title_of_the_right_sheet(tmp
         read_rows(packed)
 
 
+def test_workbook_with_a_far_cell_is_refused_before_memory_is_full(tmp_path: Path) -> None:
+    path = tmp_path / "far.xlsx"
+    with pd.ExcelWriter(path) as writer:
+        FRAME.to_excel(writer, index=False)
+        writer.sheets["Sheet1"]["XFD1048576"] = 1
+    with pytest.raises(LLPBenchError, match="1,048,576 rows and 16,384 columns, almost all empty"):
+        read_rows(path)
+
+
 PACKED = {".csv.gz": gzip.compress, ".csv.bz2": bz2.compress, ".csv.xz": lzma.compress, ".xlsx": None, ".parquet": None}
 
 
@@ -272,3 +295,12 @@ def test_rows_that_cross_blocks_are_read_and_an_endless_one_is_refused(
 
 def test_rows_before_the_header_can_be_counted(tmp_path: Path) -> None:
     assert read(tmp_path, "1,2,3,4\n5,6,7,8\n" + PLAIN, form=FileFormat(skip_rows=2)).equals(read(tmp_path, PLAIN))
+
+
+@pytest.mark.parametrize("most", [10**9, 10**6], ids=["read", "not-read"])
+def test_text_of_many_megabytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(row_files, "_MOST_BYTES_OF_CHUNK", most)
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame({"bag": ["a", "b"], "note": ["x", "y" * 3_000_000]}).to_parquet(path)
+    with pytest.raises(DataError, match="'note'"):
+        list(RowBatches(path))
