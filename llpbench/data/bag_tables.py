@@ -35,8 +35,18 @@ _NOISE_TAIL = 10.0
 """largest deviation of counts that noise may explain, in standard deviations"""
 _FEWEST_BAGS = 2
 """smallest number of bags with known counts that methods can learn from"""
-_FEWEST_OF_TOTAL = 3
-"""smallest number of bags in which a column that is the total of the others is no coincidence"""
+_FEWEST_OF_TOTAL, _FEWEST_NEAR_TOTAL, _FEWEST_PEOPLE = 3, 6, 10
+"""smallest number of bags in which a column that is the total of the others is no coincidence, the same if it is only
+nearly the total, and smallest number of people in such a bag"""
+_SHARE_OF_BAGS, _OFF_TOTAL, _MORE_THAN_OTHERS = 0.9, 0.005, 1.1
+"""share of bags in which a column must be a total, its largest error (or one person) there, and largest ratio of a
+probable total to the sum of its parts"""
+_TOTAL_NAME = re.compile(
+    r"(?<![^\W\d_])((ins)?gesamt\w*|tot[aá]a?l\w*|sum|summe|suma|somme|all|alle|tests|tested|registered|eligible|"
+    r"electorate|electors|enrolled|population)(?![^\W\d_])",
+    re.IGNORECASE,
+)
+"""words in names of columns that are totals"""
 
 _ALIKE, _MOST_COMPARED = 0.8, 200
 """similarity (`difflib`) of two nearly equal names, and largest number of names that are compared in this way"""
@@ -98,6 +108,8 @@ class BagTable:
     is_counts: bool
     sizes: FloatArray | None = None
     """[bags] published number of rows of each whole bag"""
+    by_class: bool = False
+    """whether the table had an entry for each bag and class"""
     at_fit: bool = True
     """whether the table was given to `fit`; messages then suggest `sampled`, `noise`, `impossible` and `unmatched`"""
 
@@ -160,7 +172,8 @@ class BagTable:
     def with_rest(self, name: str, labels: BagLabels) -> BagTable:
         """Return the table with one more class, `name`: everyone in a bag of `labels` who is in no other class.
 
-        Raises `LLPBenchError` if classes have no names, or if `name` is empty or the name of a class.
+        Raises `LLPBenchError` if classes have no names, if `name` is empty or the name of a class, and for a total
+        among the classes.
         """
         if self.columns is None:
             raise LLPBenchError(
@@ -172,6 +185,8 @@ class BagTable:
             )
         known = dict(zip(labels.names, labels.sizes.tolist(), strict=True))
         rows = np.array([known.get(bag, np.nan) for bag in self.names]) if self.sizes is None else self.sizes
+        if total := self._total(self.values, rows):
+            raise LLPBenchError(total)
         rest = (rows if self.is_counts else 1.0) - self.values.sum(axis=1)
         return replace(self, values=np.column_stack([self.values, rest.clip(min=0)]), columns=[*self.columns, name])
 
@@ -203,7 +218,7 @@ class BagTable:
             whole = np.where(whole > 0, whole, 1.0)
         unit = whole if self.is_counts else np.ones(len(rows))
         given = values
-        if total := self._total(values, rows):
+        if total := self._total(values, rows, _AS_SHARES if as_shares else _SAMPLED if sampled else ""):
             raise LLPBenchError(total)
         if values.shape[1] == 1:
             values = np.column_stack([unit - values[:, 0], values[:, 0]])
@@ -336,25 +351,64 @@ class BagTable:
                 return f"Without {column!r} the counts add up to the rows. Leave this class out"
         return ""
 
-    def _total(self, values: FloatArray, rows: FloatArray) -> str:
-        """Return a message if a column is no class but the number of rows, or the sum of the other columns; else ""."""
+    def _total(self, values: FloatArray, rows: FloatArray, mode: str = "") -> str:
+        """Return a message if a column is no class but the number of rows, or the sum of the other columns; else "".
+
+        Counts that add up to the rows have no total among them. `mode` is the argument that scales counts, if any.
+        """
         known = np.isfinite(values).all(axis=1)
-        some = values[known]
-        if not self.is_counts or self.columns is None or some.shape[1] < 2 or len(some) < _FEWEST_OF_TOTAL:
+        some, whole = values[known], (rows if self.is_counts else np.ones(len(rows)))[known, None]
+        if self.columns is None or some.shape[1] < 2 or len(some) < _FEWEST_OF_TOTAL:
+            return ""
+        total = some.sum(axis=1, keepdims=True)
+        others = total - some
+        several = (others > 0).sum(axis=0)
+        for what, truth in (("number of rows", whole), ("sum of the other classes", others)):
+            off, loose = np.abs(some - truth), (truth >= _FEWEST_PEOPLE) & (len(some) >= _FEWEST_NEAR_TOTAL)
+            slack = np.where(loose, np.maximum(1.0, _OFF_TOTAL * truth), 0.0) if self.is_counts else _ROUNDED
+            same = (off <= slack) & (off < np.abs(total - whole)) & (others > 0)
+            is_total = (several >= _FEWEST_OF_TOTAL) & (same.sum(axis=0) >= _SHARE_OF_BAGS * several)
+            if not is_total.any() or (truth is others and (some.shape[1] == 2 or not self.is_counts)):
+                continue
+            place, alone = int(is_total.argmax()), some.shape[1] == 2
+            where = "every bag"
+            if near := bool(off[:, place].any()) and self.is_counts:
+                where = f"nearly every bag ({(off <= slack)[:, place].sum():,} of {len(some):,} within rounding)"
+            advice = self._classes_besides(place, sizes=self.is_counts and (not near or (alone and truth is others)))
+            leave = f" Leave {mode} out." if mode and near and alone else ""
+            what = what if self.is_counts else "whole"
+            told = f"class {self.columns[place]!r} is the {what} of {where}, so it is a total, not a class."
+            return f"{told} {advice}{leave}"
+        return ""
+
+    def _classes_besides(self, place: int, *, sizes: bool) -> str:
+        """Return the advice to name only classes, not the total at a place among the columns, or to use it as sizes."""
+        assert self.columns is not None
+        classes = [column for column in self.columns if column != self.columns[place]]
+        rest, total = (shlex.quote(str(each)) for each in (",".join(map(str, classes)), self.columns[place]))
+        flags = f"--{self.what} {rest}" + f" --size-column {total}" * sizes
+        if self.by_class:
+            flags = f"--classes {rest} --drop-unmatched" + f" --rest-as 'not {classes[0]}'" * (len(classes) == 1)
+        return either(
+            f"Give the {self.what} of {classes} alone{', and the total as sizes=' * sizes}.",
+            f"Name only classes: {flags}.",
+        )
+
+    def likely_total(self) -> str:
+        """Return a warning of a column that is probably a total, by its values and its name; "" if there is none."""
+        some = self.values[np.isfinite(self.values).all(axis=1)]
+        if self.columns is None or some.shape[1] < 2 or len(some) < _FEWEST_NEAR_TOTAL:
             return ""
         others = some.sum(axis=1, keepdims=True) - some
-        is_rows = (some == rows[known, None]).all(axis=0) & (others > 0).any(axis=0)
-        is_sum = (some == others).all(axis=0) & (some.shape[1] > 2)
-        if not (is_rows | is_sum).any():
-            return ""
-        place = int((is_rows | is_sum).argmax())
-        what = "number of rows" if is_rows[place] else "sum of the other classes"
-        classes = [column for column in self.columns if column != self.columns[place]]
-        rest = shlex.quote(",".join(map(str, classes)))
-        flags = f"--counts {rest} --size-column {shlex.quote(str(self.columns[place]))}"
-        return f"class {self.columns[place]!r} is the {what} of every bag, so it is a total, not a class. " + either(
-            f"Give the counts of {classes} alone, and the total as sizes=.", f"Name only classes: {flags}."
-        )
+        for place, column in enumerate(self.columns):
+            ratio = some[:, place] / others[:, place].clip(1e-9)
+            little = some.shape[1] > 2 and ratio.max() <= _MORE_THAN_OTHERS
+            if ratio.min() >= 1 - _OFF_TOTAL and (little or _TOTAL_NAME.search(str(column))):
+                return (
+                    f"class {column!r} is as large as all other classes together in every bag, so it is probably a "
+                    f"total, not a class. {self._classes_besides(place, sizes=some.shape[1] == 2)}"
+                )
+        return ""
 
     def _other_sizes(
         self, labels: BagLabels, values: FloatArray, whole: FloatArray, sampled: bool, hint: str
@@ -456,6 +510,15 @@ def _words(name: Hashable) -> str:
     return re.sub(r"(?<!\d)0+(?=\d)", "", " ".join(re.findall(r"[^\W_]+", plain)))
 
 
+def _shift(names: Sequence[Hashable], others: Sequence[Hashable]) -> float:
+    """Return the difference between all numbers of two series if it is the same for all; else 0."""
+    try:
+        found = {*(np.sort(np.array(others, np.float64)) - np.sort(np.array(names, np.float64))).tolist()}
+    except (TypeError, ValueError):  # texts, or another number of bags
+        return 0.0
+    return found.pop() if len(found) == 1 else 0.0
+
+
 def matched(labels: BagLabels, table: BagTable, *, drop_unmatched: bool = False) -> BagLabels:
     """Return the labels; `drop_unmatched` removes rows without a bag, and rows of bags missing in the table.
 
@@ -475,13 +538,23 @@ def matched(labels: BagLabels, table: BagTable, *, drop_unmatched: bool = False)
         empty = [name for name in table.names if name not in there]
         if not listed.all():
             lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
-            others = f"bags with {table.what} are {shown(table.names, 3)}. If {table.what} are suppressed, {_GIVE_NAN}."
-            if near := near_names(lacking, empty):
-                others = f"{near}. Use the same names."
+            others = f"bags with {table.what} are {shown(table.names, 3)}"
+            if empty:
+                others = f"{len(empty):,} of {plural(len(table.names), 'bag')} ({shown(empty)}) {verb(len(empty))} "
+                others += f"{table.what} but no rows"
+            advice = f"If {table.what} are suppressed, {_GIVE_NAN}."
+            if table.at_fit:
+                advice += f" To drop the rows of bags without {table.what}, {drop}"
+            if shift := _shift(labels.names, table.names):
+                advice = (
+                    f"All numbers with {table.what} are {abs(shift):g} {'higher' if shift > 0 else 'lower'} than those "
+                )
+                advice += "with rows. Number the bags alike in both."
+            elif near := near_names(lacking, empty):
+                advice = f"{near}. Use the same names." + advice.partition(".")[2]
             raise LLPBenchError(
                 f"{len(lacking):,} of {plural(len(listed), 'bag')} ({shown(lacking)}) {verb(len(lacking))} rows but no "
-                f"{table.what}; {others}"
-                + (f" To drop the rows of bags without {table.what}, {drop}" if table.at_fit else "")
+                f"{table.what}; {others}. {advice}"
             )
         if empty:
             raise LLPBenchError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -147,7 +146,8 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     given, what = (counts, "counts") if is_counts else (proportions, "proportions")
     columns: list[Hashable] | None = None
     given = _as_keys(as_pandas(given), labels)
-    if isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1:
+    by_class = isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1
+    if by_class:
         given = _wide(given, what)
     named = isinstance(given, list | tuple) and all(isinstance(each, Mapping | pd.Series) for each in given)
     if named and len(given) == len(labels.names):
@@ -165,7 +165,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
             )
         columns = list(given.columns)
     names, values = _by_bag(given, what, labels, _numbers)
-    table = BagTable(names, values, columns, is_counts)
+    table = BagTable(names, values, columns, is_counts, by_class=by_class)
     if sizes is None:
         return table
     numbers = values_of_bags(sizes, "sizes", names, labels, _numbers)
@@ -233,26 +233,21 @@ def _by_bag(
 
 
 def _require_clear_order(what: str, names: Sequence[Hashable], of_row: IntArray) -> None:
-    """Raise `LLPBenchError` if entries by position may be in another order than the ascending one.
+    """Raise `LLPBenchError` for entries by position if texts or tuples do not appear in ascending order.
 
     `names`: bags in ascending order. `of_row` [rows]: index into `names`. Texts such as P0, P1, P10, P2 are ascending
-    as texts only. An array is then refused, unless rows are in this order, too.
+    as texts only, and entries may as well be in the order of first appearance.
     """
     seen = pd.unique(of_row[of_row >= 0])
-    natural = sorted(names, key=_by_number) if all(isinstance(name, str) for name in names) else [*names]
-    if natural == [*names] or (np.diff(seen) > 0).all():
+    wrong = np.flatnonzero(np.diff(seen, prepend=-1) != 1)
+    if not len(wrong) or not any(isinstance(name, str | tuple) for name in names):
         return
-    ascending_, numbered = (", ".join(map(repr, some[:3])) for some in (names, natural))
+    some = slice(wrong[0], wrong[0] + 3)
+    appearing, ascending_ = (", ".join(map(repr, each[some])) for each in ([names[bag] for bag in seen], names))
     raise LLPBenchError(
-        f"{what} without names of bags must be in ascending order of bags, which is {ascending_}, ... for these texts, "
-        f"not {numbered}, ... Give a series or mapping by bag."
+        f"{what} without names of bags are ambiguous, because bags appear in the order {appearing}, ..., but their "
+        f"ascending order is {ascending_}, ... Give a series, frame or mapping by bag."
     )
-
-
-def _by_number(name: Hashable) -> list[Any]:
-    """Return a key that sorts P2 before P10."""
-    parts = re.split(r"(\d+)", str(name))
-    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def _has_entries(given: Any) -> bool:
@@ -277,6 +272,14 @@ def _wide(series: pd.Series, what: str) -> pd.DataFrame:
         name = bag[0] if len(bag) == 1 else tuple(bag)
         raise LLPBenchError(f"{what} have two entries for class {label!r} of bag {name!r}. Remove one of them.")
     frame: pd.DataFrame = series.unstack(fill_value=0)
+    classes: dict[str, Hashable] = {}
+    for label in frame.columns:
+        key = " ".join(str(label).casefold().split())
+        if (other := classes.setdefault(key, label)) != label:
+            raise LLPBenchError(
+                f"classes must differ by more than capitals and spaces, got {other!r} and {label!r}. Give each class "
+                f"one name in {what}."
+            )
     return frame
 
 

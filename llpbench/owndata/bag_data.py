@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -104,7 +105,7 @@ class BagData:
             - a mapping or series by bag, with the counts of the positive of two classes
             - a frame by bag with a column for each class
             - a series by bag and class, in which a missing class has 0
-            - an array in ascending order of the bags
+            - an array in ascending order of the bags, if these are numbers or appear in this order
 
             With two classes, counts may be ranges: "1-9", "<10" (from 0), "5+". The method is then fitted two or three
             more times to find their expected counts.
@@ -312,18 +313,43 @@ def _read_groupings(
 
 
 def _disagreement(frames: list[pd.DataFrame], labels: list[Any]) -> str:
-    """Return a message if counts of the same rows have different totals in two groupings; "" otherwise."""
+    """Return a message if counts of the same rows have different totals in two groupings; "" otherwise.
+
+    Totals are those of all rows, and of each bag that has all rows of some bags of another grouping.
+    """
     for frame, bags in zip(frames, labels, strict=True):
         if frame.isna().any(axis=None) or {*bags} != {*frame.index}:
             return ""  # not all rows are counted
     totals = pd.concat([frame.sum() for frame in frames], axis="columns")
     away = totals.sub(totals[0], axis="index").abs()
     if away.max(axis=None) <= _SAME_TOTAL:
-        return ""
+        pairs = permutations(zip(frames, labels, strict=True), 2)
+        return next(filter(None, (_disagreement_inside(*inner, *outer) for inner, outer in pairs)), "")
     label = (away > _SAME_TOTAL).any(axis="columns").idxmax()
     number, other = totals.loc[label, [0, away.loc[label].idxmax()]]
     return (
         f"the groupings disagree: their counts of {label!r} add up to {number:,.10g} and {other:,.10g}, of the same "
         f"{plural(len(labels[0]), 'row')}. The model is a compromise. Check both tables"
         f"{' and the order of bags' * isinstance(frames[0].columns, pd.RangeIndex)}."
+    )
+
+
+def _disagreement_inside(inner: pd.DataFrame, lower: Any, outer: pd.DataFrame, upper: Any) -> str:
+    """Return a message if counts of an outer bag are not those of its inner bags; "" otherwise.
+
+    `lower` and `upper` are the inner and the outer bag of each row. Returns "" unless outer bags consist of inner ones.
+    """
+    outside = dict(zip(lower, upper, strict=True))
+    if len({*zip(lower, upper, strict=True)}) > len(outside):
+        return ""
+    codes, bags = pd.factorize(as_objects([outside[bag] for bag in inner.index]))
+    sums = np.column_stack([np.bincount(codes, inner[column]) for column in outer.columns])
+    given = outer.to_numpy()[outer.index.get_indexer(bags)]
+    bag, column = np.unravel_index(np.abs(sums - given).argmax(), sums.shape)
+    if abs(sums[bag, column] - given[bag, column]) <= _SAME_TOTAL:
+        return ""
+    return (
+        f"the groupings disagree: the count of {outer.columns[column]!r} in bag {bags[bag]!r} is "
+        f"{given[bag, column]:,.10g}, but the counts of the bags inside it add up to {sums[bag, column]:,.10g}. "
+        "The model is a compromise. Check both tables."
     )

@@ -33,7 +33,7 @@ proportional to s), and a makes the mean probability equal to the counted share.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -121,8 +121,12 @@ def held_out_predictions(known: BaggedRows, learn: _Learner, seed: int) -> Float
 def shows_features_help(known: BaggedRows, held_out: FloatArray) -> bool:
     """Return whether held-out predictions [rows, classes] are significantly better than the mean share of other bags.
 
+    Classes of nobody are left out.
     The criterion is the KL divergence from the proportions of a bag (one-sided paired t test over bags, level 5 %).
     """
+    occurs = known.counts.sum(axis=0) > 0
+    known, held_out = replace(known, counts=known.counts[:, occurs]), held_out[:, occurs]
+    held_out = held_out / held_out.sum(axis=1, keepdims=True)
     total, least = known.counts.sum(axis=0), 1 / (2 * len(known.bag_of_row))
     others = (total - known.counts) / (known.sizes.sum() - known.sizes)[:, None]
     means = np.stack([np.bincount(known.bag_of_row, each, len(known.sizes)) for each in held_out.T], axis=1)

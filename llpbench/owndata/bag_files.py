@@ -77,19 +77,20 @@ class BagFile:
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
         keys = bag_keys(frame, names, self.path)
         bags = bag_index(keys[list(self.keys)])
-        if not long and (again := bags.duplicated()).any():
+        again = keys.duplicated() & keys.notna().all(axis="columns") if long else bags.duplicated()
+        if again.any():
             row = int(again.argmax())
             others = [name for name in map(str, frame.columns) if name not in {*names, *values}]
             parts = [name for name in others if not keys.assign(other=frame[name].to_numpy()).duplicated().any()]
             part = min(parts, key=lambda name: frame[name].nunique(), default="")
-            advice = "Remove one of the lines. If each line is for one class, use --class-column."
+            advice = "Remove one of the lines." + " If each line is for one class, use --class-column." * (not long)
             if part and part in of_rows:
                 advice = f"Lines differ in {part!r}. Use --bag-column {shlex.quote('+'.join([*self.keys, part]))}."
             elif part:
                 advice = f"Lines differ in {part!r}. Add up the lines of each bag, or add this column to ROWS."
+            where, one = place_of(frame, row), "one line for each bag" + " and class" * long
             raise DataError(
-                f"file {str(self.path)!r} must have one line for each bag, got bag {bags[row]!r} again in "
-                f"{place_of(frame, row)}. {advice}"
+                f"file {str(self.path)!r} must have {one}, got bag {bags[row]!r} again in {where}. {advice}"
             )
         table = self._numbers(frame, values, bags)
         classes = [plain(name) for name in values]

@@ -53,6 +53,9 @@ _ROUNDED = 0.0051
 """Rounding error of shares with two digits."""
 _SAME = 0.5
 """Largest difference of equal counts; proportions give counts that are not whole."""
+_BELOW_CHANCE, _FEWEST_COMPARED, _FEWEST_KNOWN, _FILLED = 0.5, 6, 3, 0.8
+"""Largest deviation of a column from the counts of a class, in binomial standard deviations, fewest bags, fewest rows
+in each bag, and smallest share of rows with a value."""
 _TOGETHER = 0.8
 """Smallest correlation over bags of the shares of a class and of a value with its name."""
 _MOST_VALUES = 20
@@ -124,9 +127,11 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
         )
     _require_people_in_rows(frame, of_bags, table, data)
     inside = np.flatnonzero(of_bags.of_row >= 0)
-    hint, suppress = _weights_hint(frame, of_bags, table, sampled), data.suppress_impossible
+    hint, suppress = _weights_hint(frame, of_bags, table, data.counted), data.suppress_impossible
     found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
     found = found[:, order]
+    if sampled or as_shares:
+        warn("total", table.likely_total())
     suppressed, ranges, of_ranges = table.suppressed(of_bags), None, set[Hashable]()
     if data.ranges is not None:
         ranges, of_ranges = read_ranges(data.ranges, of_bags, table, order, suppress)
@@ -244,11 +249,11 @@ def _missing_counts(
     )
 
 
-def _weights_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampled: bool) -> str:
+def _weights_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, counted: str) -> str:
     """Return advice if a column of X adds up to the counts of the bags, because it may hold weights of rows.
 
-    Returns "" if there is no such column, or if the numbers of rows are the counts. Raises `LLPBenchError` if the rows
-    are declared to be a sample.
+    Returns "" if there is no such column, or if the numbers of rows are the counts. Raises `LLPBenchError` if other
+    things than the rows were `counted`.
     """
     totals = table.values.sum(axis=1) if table.values.shape[1] > 1 else table.sizes
     if not table.is_counts or totals is None:
@@ -269,8 +274,9 @@ def _weights_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, sampl
             told = (
                 f"Column {name!r} adds up to the counts, so rows stand for several people. Use it as weights ({use})."
             )
-            if sampled:
-                raise LLPBenchError(f"{told} Leave {argument('sampled=True')} out.")
+            if counted != "rows":
+                mode = argument("sampled=True" if counted == "whole bags" else "as_shares=True")
+                raise LLPBenchError(f"{told} Leave {mode} out.")
             return told
     return ""
 
@@ -395,8 +401,9 @@ def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:
 def _label_columns(frame: pd.DataFrame, train: BaggedRows, classes: Sequence[Hashable]) -> str:
     """Return a message that names columns that may be the label of rows; "" if there are none.
 
-    One value of such a column occurs in nearly every bag as often as a class. If its values are the classes, it is
-    enough that both shares vary together, because rows may be a sample of their bags.
+    One value of such a column occurs in nearly every bag as often as a class, or its number differs from the counts of
+    a class by clearly less than chance. If its values are the classes, it is enough that both shares vary together,
+    because rows may be a sample of their bags.
     """
     told, names = [], []
     for place, name in enumerate(map(str, frame.columns)):
@@ -404,8 +411,11 @@ def _label_columns(frame: pd.DataFrame, train: BaggedRows, classes: Sequence[Has
         if not 2 <= len(values) <= _MOST_VALUES:
             continue
         written = [{without_decimals(str(each)).strip().lower() for each in some} for some in (values, classes)]
-        if (label := _class_of_column(codes, len(values), train, alike=written[0] == written[1])) is not None:
-            told.append(f"column {name!r} follows the counts of {classes[label]!r} in the bags")
+        if (found := _class_of_column(codes, len(values), train, alike=written[0] == written[1])) is not None:
+            told.append(
+                f"column {name!r} follows the counts of {classes[found[0]]!r} in the bags (root mean square "
+                f"difference {found[1]:.2g} rows)"
+            )
             names.append(name)
     if not told:
         return ""
@@ -415,22 +425,29 @@ def _label_columns(frame: pd.DataFrame, train: BaggedRows, classes: Sequence[Has
     )
 
 
-def _class_of_column(codes: IntArray, values: int, train: BaggedRows, *, alike: bool) -> int | None:
-    """Return the class whose counts are those of one of the values in nearly every bag; None if there is none.
+def _class_of_column(codes: IntArray, values: int, train: BaggedRows, *, alike: bool) -> tuple[int, float] | None:
+    """Return the class whose counts are nearly those of one of the values, and the root mean square of the difference.
 
-    If names are `alike`, correlated shares are enough.
+    Returns None if there is none. Missing and rare values count as gaps. If names are `alike`, correlated shares are
+    enough.
     """
     known = train.known & (train.sizes > 1)
     if known.sum() < _FEWEST_BAGS:
         return None
     sizes = train.sizes[known]
+    usual = np.bincount(codes[codes >= 0]).argsort(kind="stable")[::-1][: train.counts.shape[1]]
+    filled = np.isin(codes, usual)
+    rows = np.bincount(train.bag_of_row, filled, len(train.sizes))[known]
+    compared = rows >= _FEWEST_KNOWN
+    comparable = compared.sum() >= _FEWEST_COMPARED and filled.mean() >= _FILLED
     for value in range(values):
         number = np.bincount(train.bag_of_row, codes == value, len(train.sizes))[known]
         for label, counts in enumerate(train.counts[known].T):
-            same = np.abs(number - counts) <= _SAME
-            if same.mean() >= _NEARLY_ALL and len(np.unique(number[same])) > 2:
-                return label
-            shares = number / sizes, counts / sizes
-            if alike and min(map(np.ptp, shares)) > 0 and np.corrcoef(*shares)[0, 1] >= _TOGETHER:
-                return label
+            same, shares = np.abs(number - counts) <= _SAME, (number / sizes, counts / sizes)
+            away, chance = (number - shares[1] * rows) ** 2, rows * shares[1] * (1 - shares[1])
+            near = comparable and value in usual and away[compared].sum() < _BELOW_CHANCE**2 * chance[compared].sum()
+            exact = same.mean() >= _NEARLY_ALL and len(np.unique(number[same])) > 2
+            together = alike and min(map(np.ptp, shares)) > 0 and np.corrcoef(*shares)[0, 1] >= _TOGETHER
+            if near or exact or together:
+                return label, float(away.mean() ** 0.5)
     return None

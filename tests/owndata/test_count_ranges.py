@@ -58,7 +58,6 @@ def fit(counts: Any, **given: Any) -> LLPClassifier:
     [
         TEXTS,
         TEXTS.to_dict(),
-        TEXTS.to_numpy(),
         TEXTS.to_frame("yes"),
         {bag: {0: "0+", 1: TEXTS[bag]} for bag in TEXTS.index},
     ],

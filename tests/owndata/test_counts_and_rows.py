@@ -109,7 +109,9 @@ def test_empty_class_raises_no_warning(persons: int) -> None:
     table = counted(bags, votes).assign(other=0)
     table.iloc[0] += [-persons, 0, persons]
     with silent("doubts"):
-        model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=table.to_numpy())
+        model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(
+            frame, bags, counts=table.set_axis([0, 1, 2], axis=1)
+        )
     assert model.predict_proba(frame)[:, 2].mean() < 0.02
 
 

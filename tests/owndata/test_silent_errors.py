@@ -75,20 +75,24 @@ def test_arrays_for_ambiguously_ordered_bags_are_refused(argument: str, data: Da
     else:
         given[argument] = by_name.sum(axis=1).tolist()
     call: Any = partial(choose, progress=False) if argument == "time" else ridge
-    with pytest.raises(LLPBenchError, match=rf"^{argument} without names .*'P1', 'P10'"):
+    with pytest.raises(LLPBenchError, match=rf"^{argument} without names .*'P1', 'P10', "):
         call(frame, names, **given)
 
 
-def test_unambiguous_bag_orders_are_accepted() -> None:
-    for names, of_row in (
-        (["P1", "P10", "P2"], [0, 0, 1, 2, -1]),  # rows in the order of texts
-        ([1, 2, 10], [2, 0, 1]),
-        (["a", "b"], [1, 0]),
-        ([("P1", 1), ("P10", 1)], [1, 0]),
-    ):
-        _require_clear_order("counts", names, np.array(of_row))
+@pytest.mark.parametrize(
+    ("names", "appearing"),
+    [
+        (["Aby", "Bor", "Cit"], [1, 0, 2]),
+        (["25.01.2024", "26.01.2024", "01.02.2024"], [1, 2, 0]),
+        ([("S0", "P0"), ("S0", "P4"), ("S1", "P1")], [0, 2, 1]),
+    ],
+)
+def test_bag_orders_are_ambiguous_unless_texts_appear_sorted(names: list[Any], appearing: list[int]) -> None:
+    names.sort()
     with pytest.raises(LLPBenchError):
-        _require_clear_order("counts", ["P1", "P10", "P2"], np.array([0, 2, 1]))
+        _require_clear_order("counts", names, np.array(appearing))
+    _require_clear_order("counts", names, np.array([0, 0, 1, 2, -1]))
+    _require_clear_order("counts", [1, 2, 10], np.array(appearing))
 
 
 @pytest.mark.parametrize("values", ["classes", "numbers"])
@@ -101,6 +105,46 @@ def test_label_among_features_is_warned_of(values: str, data: Data) -> None:
         answers = np.where(np.arange(400) % 3, "no", "yes")  # the names of classes, but other shares
         nearly = np.where((votes + (np.arange(400) % 9 == 0)) % 2, "high", "low")  # no names of classes
         ridge(frame.assign(coin=np.arange(400) % 2, answer=answers, nearly=nearly), bags, counts=counts)
+
+
+@pytest.mark.parametrize(("errors", "gaps", "refused"), [(0.03, 0.0, 0.0), (0.0, 0.15, 0.0), (0.0, 0.0, 0.05)])
+@pytest.mark.parametrize("names", [[0.0, 1.0], ["Nein", "Ja"]])
+def test_label_with_errors_and_gaps_is_warned_of(
+    errors: float, gaps: float, refused: float, names: list[Any], data: Data
+) -> None:
+    frame, bags, counts, votes = data
+    rng = np.random.default_rng(0)
+    answer = pd.Series(np.array(names)[np.where(rng.random(400) < errors, 1 - votes, votes)]).mask(
+        rng.random(400) < gaps
+    )
+    answer = answer.mask(rng.random(400) < refused, 9.0 if names[0] == 0 else "refused")
+    with warned("label", match=r"column 'vote' .*rows\)"):
+        ridge(frame.assign(vote=answer), bags, counts=counts)
+    with silent("label"):
+        ridge(frame.assign(vote=rng.permutation(answer)), bags, counts=counts)
+
+
+def test_shifted_numbers_of_bags_are_named(data: Data) -> None:
+    frame, bags, counts, _ = data
+    with pytest.raises(LLPBenchError, match=r"\(20\).*\(0\).*1 lower") as error:
+        ridge(frame, bags.rank(method="dense").astype(int), counts=counts.reset_index(drop=True))
+    assert "drop" not in str(error.value)
+
+
+def test_classes_must_differ_by_more_than_capitals(data: Data) -> None:
+    frame, bags, counts, _ = data
+    long = counts.rename_axis("district").set_axis(["no", " NO"], axis="columns").stack()
+    with pytest.raises(LLPBenchError, match="'no'"):
+        ridge(frame, bags, counts=long)
+
+
+@pytest.mark.parametrize("given", ["sampled", "as_shares"])
+def test_weights_among_features_are_refused(given: str, data: Data) -> None:
+    frame, bags, _, votes = data
+    people = 1 + np.arange(400) % 7 + 20 * votes
+    table = pd.crosstab(bags, votes, people, aggfunc="sum").fillna(0)
+    with pytest.raises(LLPBenchError, match=f"'people'.*{given}"):
+        ridge(frame.assign(people=people), bags, counts=table, **{given: True})
 
 
 @pytest.mark.parametrize("given", [{}, {"sampled": True}, {"as_shares": True}])
@@ -118,6 +162,33 @@ def test_total_column_is_not_a_class(given: dict[str, Any], data: Data) -> None:
         )
     equal = counts.assign(no=10, yes=10)
     assert (ridge(frame, bags, counts=equal, as_shares=True).bag_counts_ > 0).all()
+
+
+@pytest.mark.parametrize("given", [{}, {"sampled": True}, {"as_shares": True}])
+@pytest.mark.parametrize("classes", [["yes"], ["no", "yes"]])
+def test_total_with_errors_is_not_a_class(classes: list[str], given: dict[str, Any], data: Data) -> None:
+    frame, bags, counts, _ = data
+    total = counts.sum(axis=1) + (np.arange(20) == 3)
+    with pytest.raises(LLPBenchError, match=r"^class 'tests' .*nearly every bag"):
+        ridge(frame, bags, counts=counts[classes].assign(tests=total), **given)
+    large = counts[["no", "yes"]].assign(no=counts["no"] + 200, tests=total + 200 + np.arange(20) % 3 - 1)
+    with pytest.raises(LLPBenchError, match=r"^class 'tests' is the sum"):
+        ridge(frame, bags, counts=large, **given)
+
+
+def test_probable_total_is_warned_of(data: Data) -> None:
+    frame, bags, counts, _ = data
+    registered = 20 * counts.sum(axis=1) + np.arange(20)
+    for table in (
+        pd.DataFrame({"votes_yes": 20 * counts["yes"], "registered": registered}),
+        (20 * counts).assign(people=registered),
+    ):
+        with warned("total", match=f"class '{table.columns[-1]}'"):
+            ridge(frame, bags, counts=table, sampled=True)
+    with silent("total"):
+        ridge(frame, bags, counts=20 * counts[["yes"]], sampled=True, sizes=registered)
+        rare = pd.DataFrame({"none": 20 * counts.sum(axis=1), "some": counts["yes"], "other": 1})
+        ridge(frame, bags, counts=rare, sampled=True)
 
 
 def test_several_missing_codes_are_found() -> None:
@@ -145,6 +216,12 @@ def test_groupings_with_different_totals_are_named(data: Data) -> None:
         ridge(frame, [bags, town], counts=[counts, by_town])
     with warned("disagreeing groupings", match="'no' add up to"):
         ridge(frame, [bags, town], counts=[counts, by_town + np.outer(np.arange(len(by_town)) == 0, [5, -5])])
+    moved = counts + np.outer((np.arange(20) == 0) * 1.0 - (np.arange(20) == 19), [5, -5])
+    with warned("disagreeing groupings", match="in bag 'north' is"):
+        region = np.where(bags < "d10", "north", "south")
+        ridge(
+            frame, [bags, region], counts=[counts, moved.groupby(np.where(moved.index < "d10", "north", "south")).sum()]
+        )
 
 
 def test_estimates_name_groups_whose_counts_are_known(data: Data) -> None:
