@@ -183,9 +183,10 @@ class LLPClassifier(FittedClassifier):
         -----
         LLPBenchWarning
             Its `about` is "identifier", "bag column", "label", "numbers as text" or "extreme values" (of a column),
-            "missing counts", "total" (a class that is probably one), "large noise", "one row per bag", "rounded weights", "few positives" (the method is then
-            fitted two or three more times, and its probabilities are calibrated to held-out bags), "same predictions"
-            (all rows have the same probabilities), or "doubts" (bags show that "auto" may be wrong about rows).
+            "missing counts", "total" (of a class), "large noise", "one row per bag", "rounded weights", "few positives"
+            (the method is then fitted two or three more times, and its probabilities are calibrated to held-out bags),
+            "same predictions" (all rows have the same probabilities), or "doubts" (bags show that "auto" may be wrong
+            about rows).
         """
         data = bag_data(X, bags, **facts)
         if data.groupings > 1 and is_network(self._method):

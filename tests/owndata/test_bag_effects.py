@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.owndata import classifier, fitting
-from llpbench.owndata.bag_effects import held_out_predictions, learn_known_bags
+from llpbench.owndata.bag_effects import held_out_predictions, learn_known_bags, shows_features_help
 from llpbench.owndata.classifier import LLPClassifier
 
 SIZE = 40
@@ -148,6 +148,8 @@ def test_features_that_do_not_help_are_told_from_those_that_do() -> None:
     frame, bags, votes = people(1200, 60)
     model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
     assert model.features_help() is True
+    with_nobody = replace(model._known, counts=np.pad(model._known.counts, ((0, 0), (0, 1))))
+    assert shows_features_help(with_nobody, np.column_stack([0.3 * model._held_out, np.full(1200, 0.7)]))
     rng, shown = np.random.default_rng(0), []
     for _ in range(40):  # features and votes are independent
         noise = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("abc"))
