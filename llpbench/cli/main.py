@@ -17,12 +17,14 @@ from llpbench.cli.applying import effects, estimate, predict
 from llpbench.cli.estimating_tables import estimate_table
 from llpbench.cli.listing import check, data, list_
 from llpbench.cli.options import (
+    COMMANDS,
     REPORT,
     RUN,
     AnyPath,
     CommandGroup,
     journal_option,
     load_plugins,
+    message_of,
     out_option,
     plugin_option,
     run_options,
@@ -73,7 +75,7 @@ def _code() -> int:
 
         return _fail(error.in_shell(flag_of))
     except click.ClickException as error:
-        return _fail(error.format_message())
+        return _fail(message_of(error))
     except (KeyboardInterrupt, click.Abort):
         kept = "Finished work is saved. Run the same command again to continue."
         resumable = sys.argv[1:2] and sys.argv[1] in _RESUMABLE and "--dry-run" not in sys.argv
@@ -97,6 +99,7 @@ def _fail(message: str) -> int:
 
 @click.group(
     cls=CommandGroup,
+    groups=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     examples=(
         "llpbench run",

@@ -61,6 +61,18 @@ REPORT = {
 }
 
 
+COMMANDS = {
+    "Your data": ("fit", "predict", "estimate", "estimate-table", "choose", "effects"),
+    "Benchmark": ("run", "plan", "tune", "compare", "report", "merge", "list", "check", "data"),
+}
+"""Commands of llpbench, by the heading of their group."""
+_CLICK_WORDS = {
+    "a valid float.": "a number",
+    "a valid integer.": "a whole number",
+    "a valid integer range.": "a whole number",
+}
+
+
 class Command(click.Command):
     """Command whose help begins with examples."""
 
@@ -96,14 +108,23 @@ class CommandGroup(click.Group):
 
     command_class = Command
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **others: Any) -> None:
+    def __init__(
+        self, *args: Any, examples: Sequence[str] = (), groups: Mapping[str, Sequence[str]] | None = None, **others: Any
+    ) -> None:
         super().__init__(*args, **others)
-        self.examples = examples
+        self.examples, self.groups = examples, groups
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, then the description of the commands."""
         _write_examples(self.examples, formatter)
         super().format_help_text(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by group."""
+        room = formatter.width - 6 - max(map(len, self.commands))
+        for title, names in (self.groups or {"Commands": self.list_commands(ctx)}).items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(room)) for name in names])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -116,6 +137,19 @@ class CommandGroup(click.Group):
     def _refuse(self, ctx: click.Context, name: str) -> NoReturn:
         known = self.list_commands(ctx)
         ctx.fail(f"unknown command {name!r}. {hint(name, known)}Available: {', '.join(known)}.")
+
+
+def message_of(error: click.ClickException) -> str:
+    """Return the message of an error of click in the words of this package."""
+    if not (isinstance(error, click.BadParameter) and error.param is not None and error.ctx is not None):
+        return error.format_message()
+    name = error.param.get_error_hint(error.ctx).strip("'")
+    if isinstance(error, click.MissingParameter):
+        add = f" Add {name} {error.param.make_metavar(error.ctx)}." if name.startswith("-") else ""
+        return f"{name} is missing.{add}"
+    value, is_not, wanted = error.message.partition(" is not ")
+    wanted = _CLICK_WORDS.get(wanted, wanted.removesuffix("."))
+    return f"{name} must be {wanted}, got {value}." if is_not else error.format_message()
 
 
 def _write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
