@@ -49,6 +49,7 @@ from llpbench.data.toy import constant_proportions, permuted_within, pure_bags, 
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.training.declaration import complaints, course_faults
 from llpbench.training.device import Machine
+from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ _ROWS_OF_SIX_TRAININGS = 240
 """most rows of a check that trains six times"""
 LEARNED = 0.95
 """smallest AUC of a method that has learned"""
-CLOSE = 1e-4
-"""largest difference of weights due to rounding alone"""
+CLOSE, _CLOSE_TRAINED = 1e-4, 1e-3
+"""largest difference of predictions due to rounding alone, and of weights, whose training amplifies it"""
 _ALIKE, _NEAR_CHANCE = 0.01, 0.15
 """largest difference of probabilities that count as equal, and of AUC from one half by chance"""
 
@@ -249,7 +250,7 @@ def together(subject: Subject) -> str:
             require(
                 choice.epoch == other.epoch, f"{name} selects epoch {choice.epoch} alone, {other.epoch} among three"
             )
-            require(difference < CLOSE, f"weights differ by {difference:.2g} between alone and among three")
+            require(difference < _CLOSE_TRAINED, f"weights differ by {difference:.2g} between alone and among three")
             largest = max(largest, difference)
     apart = "" if subject.declared.stackable else "not stackable, so trained one by one; "
     return apart + (f"weights within {largest:.1g}" if largest else "bit-identical weights")
@@ -331,10 +332,11 @@ def _storable(subject: Subject) -> str:
 
 def _learns(subject: Subject) -> str:
     """It learns pure bags; constant proportions do no harm."""
-    found = {}
+    found, ramps = {}, ""
     for classes in range(2, subject.most_classes + 1):
         task = subject.task(*pure_bags(classes))
-        proba = subject.learn(task, epochs=LEARNING_EPOCHS).proba
+        learned = subject.learn(task, epochs=LEARNING_EPOCHS)
+        proba, ramps = learned.proba, _ramps(learned)
         if subject.entry.facts["role"] == "floor" and (proba == proba[0]).all():
             raise InapplicableError("a floor that predicts the same for every row")
         auc = holdout_criteria(proba, task.test)["auc"]
@@ -348,7 +350,18 @@ def _learns(subject: Subject) -> str:
     harmless = f"nearly alike there (within {_ALIKE:g}), or AUC {0.5 - _NEAR_CHANCE:g} to {0.5 + _NEAR_CHANCE:g}"
     what = f"{told}: such bags carry no information about single rows, so predictions must be {harmless}"
     require(not subject.direct or subject.declared.supervision != "bags" or alike, what)
-    return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items())
+    return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items()) + ramps
+
+
+def _ramps(learned: Learned) -> str:
+    """Return how much of its last value each rising loss weight had at the chosen epoch; "" if there is none."""
+    if not isinstance(population := learned.source, Population):
+        return ""
+    weights = population.schedules(0, epoch=population.outcomes[0].selected["l1"].epoch)
+    names = (name.removesuffix("-share") for name in weights if name.endswith("-share"))
+    return "".join(
+        f"; {name} had {weights[f'{name}-share']:.0%} of its weight where training stopped" for name in names
+    )
 
 
 def checks_of(*functions: Callable[[Any], str]) -> tuple[Check, ...]:

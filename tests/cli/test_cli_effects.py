@@ -69,7 +69,7 @@ def test_effects_cover_all_kinds_of_features() -> None:
         ([7318.4, 67834.2], ["< 7318", "7318 to 67,830", ">= 67,830"]),
         ([-0.00012, 0.5], ["< -0.00012", "-0.00012 to 0.5", ">= 0.5"]),
         ([100001.0, 100002.5], ["< 100,001", "100,001 to 100,002", ">= 100,002"]),
-        ([-2.5e9, 1e-9], ["< -2,500,000,000", "-2,500,000,000 to 1e-09", ">= 1e-09"]),
+        ([-2.5e9, 1e-9], ["< -2.5e+09", "-2.5e+09 to 1e-09", ">= 1e-09"]),
     ):
         money = some_effect(1, "money", edges=np.array(edges), weights=thirds)
         assert [bin_text(money, i) for i in range(3)] == texts

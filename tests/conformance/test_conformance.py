@@ -20,11 +20,21 @@ from torch import Tensor
 
 from llpbench import conformance
 from llpbench.blocks.losses import bag_log_proba, proportion_loss
-from llpbench.conformance import CHECKS, Check, Subject, Verdict, find
+from llpbench.conformance import CHECKS, Check, Subject, Verdict, checks, find
 from llpbench.conformance import subject as subjects
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Rows, Schema, Task
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import DirectMethod, DirectParams, Member, Method, MethodParams, Now, Predictor, Stage
+from llpbench.core.method import (
+    DirectMethod,
+    DirectParams,
+    Member,
+    Method,
+    MethodParams,
+    Now,
+    Predictor,
+    Reports,
+    Stage,
+)
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, Uniform, When, ranges
 from llpbench.core.registry import METHODS, Entry
@@ -435,6 +445,17 @@ def test_leak_in_non_default_configuration_is_caught(declared: Any, part: str, m
     monkeypatch.setattr(subjects, "build_task", overheard)
     assert verdict_of("label_free", declared).result == "ok"
     assert re.match(r"labels permuted within training .*change the result of a", fault("search_label_free", declared))
+
+
+def test_check_shows_weight_that_ramp_reached() -> None:
+    class Ramped(DLLP, Reports):
+        def schedules(self, now: Now) -> dict[str, Tensor]:
+            return {"pull": now.epoch + 1.0, "constant": torch.ones(())}
+
+    detail = verdict_of("learns", Ramped).detail
+    shares = [100 * epoch // checks.LEARNING_EPOCHS for epoch in range(1, checks.LEARNING_EPOCHS + 1)]
+    assert re.search(r"pull\D+(\d+)%", detail)[1] in {*map(str, shares), "67", "83"}  # type: ignore[index]
+    assert "constant" not in detail
 
 
 def readme_method(folder: Path) -> Path:

@@ -67,7 +67,7 @@ def _differences(board: Board, name: str) -> Iterator[Drawing]:
     verdict = comparisons(board)
     if not verdict.leads:
         return
-    drawn = dict([*verdict.leads.items()][:_MOST_LINES])
+    drawn = dict(sorted(verdict.leads.items(), key=lambda lead: lead[1].points)[:_MOST_LINES])
     worse = [entry for entry, lead in verdict.leads.items() if lead.is_better]
     first = _labels(board)[board.ranked[0]].strip()
     unit = "points" if board.metric.percent else "units"
@@ -128,6 +128,7 @@ def _figure(board: Board, gains: Mapping[int, MeanDifference], significant: Coll
         text = str(gain).replace("-", "−")
         ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center")
     ax.axvline(0, color="0.3", linewidth=0.8, zorder=1)
+    ax.margins(x=0.04)
     ax.set_xlabel(label)
     return figure
 
