@@ -66,11 +66,6 @@ COMMANDS = {
     "Benchmark": ("run", "plan", "tune", "compare", "report", "merge", "list", "check", "data"),
 }
 """Commands of llpbench, by the heading of their group."""
-_CLICK_WORDS = {
-    "a valid float.": "a number",
-    "a valid integer.": "a whole number",
-    "a valid integer range.": "a whole number",
-}
 
 
 class Command(click.Command):
@@ -137,19 +132,6 @@ class CommandGroup(click.Group):
     def _refuse(self, ctx: click.Context, name: str) -> NoReturn:
         known = self.list_commands(ctx)
         ctx.fail(f"unknown command {name!r}. {hint(name, known)}Available: {', '.join(known)}.")
-
-
-def message_of(error: click.ClickException) -> str:
-    """Return the message of an error of click in the words of this package."""
-    if not (isinstance(error, click.BadParameter) and error.param is not None and error.ctx is not None):
-        return error.format_message()
-    name = error.param.get_error_hint(error.ctx).strip("'")
-    if isinstance(error, click.MissingParameter):
-        add = f" Add {name} {error.param.make_metavar(error.ctx)}." if name.startswith("-") else ""
-        return f"{name} is missing.{add}"
-    value, is_not, wanted = error.message.partition(" is not ")
-    wanted = _CLICK_WORDS.get(wanted, wanted.removesuffix("."))
-    return f"{name} must be {wanted}, got {value}." if is_not else error.format_message()
 
 
 def _write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
