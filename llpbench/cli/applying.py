@@ -330,7 +330,8 @@ def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
     """Print shares with their intervals, at most `_MOST_LINES`."""
     shown = lines.head(_MOST_LINES)
     shares = map(percent, *(shown[name] for name in ("share", "share_lower", "share_upper")))
-    rows = [[*map(str, key), share] for key, share in zip(shown[[*names, "class"]].to_numpy(), shares, strict=True)]
+    keys = shown[[*names, "class"]].astype(object).fillna("(missing)").to_numpy()
+    rows = [[*map(str, key), share] for key, share in zip(keys, shares, strict=True)]
     more = len(lines) - len(rows)
     caption = "Percent, with 95 % intervals." + (f" {plural(more, 'more line')} in the file." if more else "")
     show_texts(f"Groups in {which}", caption, [*names, "class", "share"], rows)

@@ -17,6 +17,7 @@ from llpbench.cli.applying import effects, estimate, predict
 from llpbench.cli.estimating_tables import estimate_table
 from llpbench.cli.listing import check, data, list_
 from llpbench.cli.options import (
+    COMMANDS,
     REPORT,
     RUN,
     AnyPath,
@@ -49,6 +50,12 @@ _TRIALS = 50
 """Default number of trials, as in the paper."""
 
 
+_CLICK_WORDS = {
+    "a valid float.": "a number",
+    "a valid integer.": "a whole number",
+    "a valid integer range.": "a whole number",
+}
+
 _RESUMABLE = {"run", "tune"}
 """Commands that continue where they were interrupted."""
 
@@ -73,7 +80,7 @@ def _code() -> int:
 
         return _fail(error.in_shell(flag_of))
     except click.ClickException as error:
-        return _fail(error.format_message())
+        return _fail(_message_of(error))
     except (KeyboardInterrupt, click.Abort):
         kept = "Finished work is saved. Run the same command again to continue."
         resumable = sys.argv[1:2] and sys.argv[1] in _RESUMABLE and "--dry-run" not in sys.argv
@@ -90,6 +97,19 @@ def _code() -> int:
         return FAILED
 
 
+def _message_of(error: click.ClickException) -> str:
+    """Return the message of an error of click in the words of this package."""
+    if not (isinstance(error, click.BadParameter) and error.param is not None and error.ctx is not None):
+        return error.format_message()
+    name = error.param.get_error_hint(error.ctx).strip("'")
+    if isinstance(error, click.MissingParameter):
+        add = f" Add {name} {error.param.make_metavar(error.ctx)}." if name.startswith("-") else ""
+        return f"{name} is missing.{add}"
+    value, is_not, wanted = error.message.partition(" is not ")
+    wanted = _CLICK_WORDS.get(wanted, wanted.removesuffix("."))
+    return f"{name} must be {wanted}, got {value}." if is_not else error.format_message()
+
+
 def _fail(message: str) -> int:
     echo(f"llpbench: {message}", err=True)
     return USAGE
@@ -97,6 +117,7 @@ def _fail(message: str) -> int:
 
 @click.group(
     cls=CommandGroup,
+    groups=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     examples=(
         "llpbench run",

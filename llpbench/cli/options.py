@@ -61,6 +61,13 @@ REPORT = {
 }
 
 
+COMMANDS = {
+    "Your data": ("fit", "predict", "estimate", "estimate-table", "choose", "effects"),
+    "Benchmark": ("run", "plan", "tune", "compare", "report", "merge", "list", "check", "data"),
+}
+"""Commands of llpbench, by the heading of their group."""
+
+
 class Command(click.Command):
     """Command whose help begins with examples."""
 
@@ -96,14 +103,23 @@ class CommandGroup(click.Group):
 
     command_class = Command
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **others: Any) -> None:
+    def __init__(
+        self, *args: Any, examples: Sequence[str] = (), groups: Mapping[str, Sequence[str]] | None = None, **others: Any
+    ) -> None:
         super().__init__(*args, **others)
-        self.examples = examples
+        self.examples, self.groups = examples, groups
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, then the description of the commands."""
         _write_examples(self.examples, formatter)
         super().format_help_text(ctx, formatter)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by group."""
+        room = formatter.width - 6 - max(map(len, self.commands))
+        for title, names in (self.groups or {"Commands": self.list_commands(ctx)}).items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(room)) for name in names])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -345,7 +345,7 @@ def fit(
         raise LLPBenchError(f"method {method!r} has no encoder, got --encoder {encoder}. Leave --encoder out.")
     model = LLPClassifier(
         method,
-        params=read_pairs(settings, "--set") or None,
+        params=read_pairs((text.removeprefix(f"{method}.") for text in settings), "--set") or None,
         encoder=encoder,
         numbers=numbers,
         pretraining=pretraining,
@@ -369,7 +369,8 @@ def fit(
         )
     left = model.left_out_
     if left["rows"] or left["bags"]:
-        echo(f"dropped: {plural(left['rows'], 'row')} without a known bag, {plural(left['bags'], 'bag')} without rows")
+        known = "known bag in one of the groupings" if data.groupings > 1 else "known bag"
+        echo(f"dropped: {plural(left['rows'], 'row')} without a {known}, {plural(left['bags'], 'bag')} without rows")
     if left["suppressed"]:
         echo(f"suppressed: {plural(left['suppressed'], 'bag')} with missing counts in BAGS")
     if left["impossible"]:
@@ -378,7 +379,7 @@ def fit(
     spaced = any(" " in str(label) for label in classes)
     unused = left["suppressed"] + left["impossible"]
     not_used = f" ({unused:,} of them not used)" if unused else ""
-    people = plural(int(model.bag_sizes_.sum()) // getattr(model, "groupings_", 1), "row")
+    people = plural(len(features) if data.groupings > 1 else int(model.bag_sizes_.sum()), "row")
     if data.labels.weights is not None:
         people = f"{plural(len(features), 'row')} for {model.bag_sizes_.sum():,.10g} people"
     echo(

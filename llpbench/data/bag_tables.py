@@ -64,6 +64,8 @@ class BagLabels:
     """column names of natural keys"""
     weights: FloatArray | None = None
     """[rows] number of people that each row represents; None: one"""
+    copies: int = 1
+    """number of groupings; `of_row` has all rows for each of them"""
 
     @property
     def sizes(self) -> IntArray | FloatArray:
@@ -94,6 +96,11 @@ class BagLabels:
         """Return the index of each row's bag in `known` [rows]; -1 if it is not there."""
         place = {name: index for index, name in enumerate(known)}
         return np.array([*(place.get(name, -1) for name in self.names), -1], dtype=np.int64)[self.of_row]
+
+    @property
+    def alone(self) -> int:
+        """Number of rows that have no bag in one of the groupings."""
+        return int((self.of_row.reshape(self.copies, -1) < 0).any(axis=0).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,8 +351,11 @@ class BagTable:
             if len(total) > 1 and (np.abs(unit - whole) > 1).any() and (np.abs(total - whole) < 0.02 * whole).all():
                 return advice
         whole = int(np.gcd.reduce(values.clip(0, _MOST).astype(np.int64), axis=None)) if (values % 1 == 0).all() else 1
-        if whole > 1 and (np.abs(total - unit) <= values.shape[1] * whole / 2).all():
-            return f"Counts are rounded to {whole}. Use {argument('noise=')} {whole / 12**0.5:.3g}"
+        off = np.abs(total - unit).max(initial=0.0) / values.shape[1]
+        if whole > 1 and off <= whole - 1:
+            # at random, a remainder r is rounded up with probability r / whole: variance r (whole - r)
+            deviation = (whole**2 / 12 if off <= whole // 2 else (whole**2 - 1) / 6) ** 0.5
+            return f"Counts are rounded to {whole}. Use {argument('noise=')} {deviation:.3g}"
         for place, column in enumerate(self.columns or ()):
             if values.shape[1] > 2 and (total - values[:, place] == unit).all():
                 return f"Without {column!r} the counts add up to the rows. Leave this class out"
@@ -505,7 +515,7 @@ def near_names(names: Sequence[Hashable], others: Sequence[Hashable], most: int 
 
 def _words(name: Hashable) -> str:
     """Return the words and numbers of a name, without capitals, accents and leading zeros."""
-    text = " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+    text = " ".join(map(str, name)) if isinstance(name, tuple) else str(name).removesuffix(" 00:00:00")
     plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char)).casefold()
     return re.sub(r"(?<!\d)0+(?=\d)", "", " ".join(re.findall(r"[^\W_]+", plain)))
 
@@ -528,11 +538,10 @@ def matched(labels: BagLabels, table: BagTable, *, drop_unmatched: bool = False)
     known = set(table.names)
     listed = np.array([name in known for name in labels.names], dtype=bool)
     if not drop_unmatched:
-        alone = int((labels.of_row < 0).sum())
-        if alone:
+        if alone := labels.alone:
             raise LLPBenchError(
-                f"{alone:,} of {len(labels.of_row):,} rows {verb(alone)} no bag. Name the bag of each row."
-                + (f" To drop rows without a bag, {drop}" if table.at_fit else "")
+                f"{alone:,} of {len(labels.of_row) // labels.copies:,} rows {verb(alone)} no bag. Name the bag of each "
+                "row." + (f" To drop rows without a bag, {drop}" if table.at_fit else "")
             )
         there = set(labels.names)
         empty = [name for name in table.names if name not in there]
@@ -570,7 +579,7 @@ def matched(labels: BagLabels, table: BagTable, *, drop_unmatched: bool = False)
         )
     place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)
     names = [name for name, there in zip(labels.names, listed, strict=True) if there]
-    return BagLabels(place[labels.of_row], names, weights=labels.weights)
+    return BagLabels(place[labels.of_row], names, weights=labels.weights, copies=labels.copies)
 
 
 def rows_of_bags(of_row: IntArray, bags: int) -> Ragged:

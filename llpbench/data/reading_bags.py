@@ -52,9 +52,10 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
     if frame is None and np.ndim(bags) == 2 and isinstance(bags, np.ndarray):
         frame = pd.DataFrame(bags)
     if len(bags) != rows:
-        raise LLPBenchError(
-            f"bags has {len(bags):,} entries, {argument('X')} has {rows:,} rows. Give the bag of each row."
-        )
+        advice = "Give the bag of each row."
+        if isinstance(bags, pd.Series | pd.DataFrame) and isinstance(features, pd.DataFrame) and bags.index.is_unique:
+            advice = "Give bags.loc[X.index]." if features.index.isin(bags.index).all() else advice
+        raise LLPBenchError(f"bags has {len(bags):,} entries, {argument('X')} has {rows:,} rows. {advice}")
     if isinstance(bags, pd.Series | pd.DataFrame) and isinstance(features, pd.DataFrame):
         require_same_order("bags", bags.index, features.index)
     if frame is None:
@@ -106,9 +107,10 @@ def require_same_order(what: str, given: pd.Index, rows: pd.Index) -> None:
         return
     same = given.is_unique and rows.is_unique and not len(given.difference(rows))
     reordered = f"{what}.loc[X.index], or " if given.is_unique and not len(rows.difference(given)) else ""
+    entry, row = given.tolist()[first], rows.tolist()[first]
     raise LLPBenchError(
         f"{what} and X have {'the same index in different orders' if same else 'different indexes'}: entry {first} is "
-        f"{given[first]!r} in {what} and {rows[first]!r} in X. Give {reordered}{what}.to_numpy() to match by position."
+        f"{entry!r} in {what} and {row!r} in X. Give {reordered}{what}.to_numpy() to match by position."
     )
 
 
@@ -145,7 +147,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     is_counts = counts is not None
     given, what = (counts, "counts") if is_counts else (proportions, "proportions")
     columns: list[Hashable] | None = None
-    given = _as_keys(as_pandas(given), labels)
+    given = _as_keys(_with_bags(given, what), labels)
     by_class = isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1
     if by_class:
         given = _wide(given, what)
@@ -165,6 +167,12 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
             )
         columns = list(given.columns)
     names, values = _by_bag(given, what, labels, _numbers)
+    if columns and {*columns} & {*labels.names} and not {*names} & {*labels.names}:
+        swapped = f"pandas.DataFrame({what})" if isinstance(given, Mapping) else f"{what}.T"
+        raise LLPBenchError(
+            f"{what} must have a row for each bag and a column for each class, got the column {columns[0]!r}. Give "
+            f"{f'{what}.swaplevel()' if by_class else swapped}."
+        )
     table = BagTable(names, values, columns, is_counts, by_class=by_class)
     if sizes is None:
         return table
@@ -183,7 +191,7 @@ def values_of_bags(
 
     `read` converts all values. Raises `LLPBenchError` for bags without a value.
     """
-    known, values = _by_bag(_as_keys(as_pandas(given), labels), what, labels, read)
+    known, values = _by_bag(_as_keys(_with_bags(given, what), labels), what, labels, read)
     place = {name: number for number, name in enumerate(known)}
     if lacking := [name for name in names if name not in place]:
         raise LLPBenchError(
@@ -191,6 +199,22 @@ def values_of_bags(
             f"({shown(lacking)}). Give {argument(f'{what}=')} of all bags."
         )
     return np.asarray(values[[place[name] for name in names]])
+
+
+def _with_bags(given: Any, what: str) -> Any:
+    """Return values of bags in pandas. A column of another library becomes an array, because it has no index.
+
+    Raises `LLPBenchError` for a frame of another library without an index.
+    """
+    found = as_pandas(given)
+    if found is given or not isinstance(found.index, pd.RangeIndex):
+        return found
+    if isinstance(found, pd.Series):
+        return found.to_numpy()
+    raise LLPBenchError(
+        f"{what} need an index that names the bags, got a frame without an index. If {found.columns[0]!r} names the "
+        f"bags, give {what}.to_pandas().set_index({found.columns[0]!r})."
+    )
 
 
 def _as_keys(given: Any, labels: BagLabels) -> Any:

@@ -309,7 +309,7 @@ def _read_groupings(
     of_rows = pd.Series(np.concatenate(labels), dtype=object)
     weights = None if weights is None else np.tile(weights, len(bags))
     table = replace(tables[0], names=[*joined.index], values=joined.to_numpy())
-    return read_bag_labels(of_rows, of_rows.to_numpy(), weights), table
+    return replace(read_bag_labels(of_rows, of_rows.to_numpy(), weights), copies=len(bags)), table
 
 
 def _disagreement(frames: list[pd.DataFrame], labels: list[Any]) -> str:

@@ -177,7 +177,9 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
             raise DataError("X is a sparse matrix, which is not supported. Give X.toarray(), or a data frame.")
         array = np.asarray(features)
         if array.ndim != 2:
-            raise DataError(f"{_ROWS} must have rows and columns, got an array of shape {array.shape}.")
+            advice = "Give X.collect()." if hasattr(features, "collect") else "Give pandas.DataFrame(X)."
+            got = f"{'an array' if features is array else type(features).__name__} of shape {array.shape}"
+            raise DataError(f"{_ROWS} must have rows and columns, got {got}. {advice}")
         features = pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
     features = features.infer_objects()  # numbers may be of dtype object: a transposed frame, a row, some databases
     if features.shape[0] < fewest or not features.shape[1]:

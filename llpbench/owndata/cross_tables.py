@@ -336,7 +336,7 @@ def cross_table(
         if len(off):
             raise LLPBenchError(
                 f"with {argument('sizes=')}, groups must be shares that add up to 1, or percentages, got "
-                f"{totals[0].iloc[off[0]]:.6g} for precinct {precincts[off[0]]!r} "
+                f"{totals[0].iloc[off[0]]:.6g} for precinct {precincts.tolist()[off[0]]!r} "
                 f"({plural(len(off), 'such precinct')}). Leave {argument('sizes=')} out for counts."
             )
         margins = [margins[0] / whole, margins[1] / (100 if totals[1].max() > 1 + _SHARES_OFF else 1)]
@@ -458,10 +458,12 @@ def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: fl
         frame.index = precincts if precincts is not None and len(precincts) == len(frame) else frame.index
     for kind, names in (("column", frame.columns), ("precinct", frame.index)):
         if names.has_duplicates:
-            raise LLPBenchError(f"{what} must not have the {kind} {names[names.duplicated()][0]!r} twice. Rename one.")
+            raise LLPBenchError(
+                f"{what} must not have the {kind} {names[names.duplicated()].tolist()[0]!r} twice. Rename one."
+            )
     if precincts is not None and len(other := precincts.symmetric_difference(frame.index, sort=False)):
         raise LLPBenchError(
-            f"groups and {what} must be of the same precincts, got {other[0]!r} in only one of them "
+            f"groups and {what} must be of the same precincts, got {other.tolist()[0]!r} in only one of them "
             f"({plural(len(other), 'such precinct')}). Leave these out."
         )
     numbers = frame.apply(pd.to_numeric, errors="coerce").astype(np.float64)
@@ -470,7 +472,7 @@ def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: fl
         row, column = map(int, np.argwhere(wrong.to_numpy())[0])
         raise LLPBenchError(
             f"{what} must be numbers{' from 0' if least == 0 else ''}, got {str(frame.iloc[row, column])!r} in column "
-            f"{frame.columns[column]!r} of precinct {frame.index[row]!r} "
+            f"{frame.columns[column]!r} of precinct {frame.index.tolist()[row]!r} "
             f"({plural(int(wrong.sum(axis=None)), 'such value')}). Correct these, or leave the precinct out."
         )
     return numbers if precincts is None else numbers.loc[precincts]
@@ -545,7 +547,7 @@ def _with_rest(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | None) -
             advice = f"Name the other people, such as abstained: {given}"
         raise LLPBenchError(
             f"groups and outcomes of a precinct must have the same total, got {people.iloc[first]:,.10g} and "
-            f"{counted.iloc[first]:,.10g} in {groups.index[first]!r}. {plural(len(off), 'precinct')} "
+            f"{counted.iloc[first]:,.10g} in {groups.index.tolist()[first]!r}. {plural(len(off), 'precinct')} "
             f"{verb(len(off))} this problem. {advice}."
         )
     return outcomes

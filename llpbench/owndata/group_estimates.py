@@ -111,7 +111,10 @@ def read_groups(by: Any, features: Any) -> Groups:
             f"{argument('by')} must not contain {taken[0]!r}, because estimates have such a column. Rename it."
         )
     names = list(columns.columns)
-    of_row = columns.groupby(names, sort=True, dropna=False, observed=True).ngroup().to_numpy()
+    try:
+        of_row = columns.groupby(names, sort=True, dropna=False, observed=True).ngroup().to_numpy()
+    except TypeError as error:
+        raise LLPBenchError(f"{argument('by')} must have texts or numbers as groups, got {error}.") from error
     first = np.unique(of_row, return_index=True)[1]
     if len(first) > _MOST_GROUPS:
         raise LLPBenchError(

@@ -158,10 +158,18 @@ def read_model(folder: Path) -> tuple[dict[str, Any], FittedModel]:
         )
     try:
         types = skops.io.get_untrusted_types(file=file)
-        content = skops.io.load(file, trusted=[name for name in types if _is_stored(name, header["module"])])
+        trusted = [name for name in types if _is_stored(name, header["module"])]
+        if unknown := [name for name in types if name not in trusted and name.startswith("llpbench.")]:
+            raise LLPBenchError(
+                f"the model in {str(folder)!r} was saved by another version of llpbench, which had {unknown[0]}. Fit "
+                "it again."
+            )
+        content = skops.io.load(file, trusted=trusted)
         settings, model = dict(content["settings"]), content["model"]
         if not isinstance(model, FittedModel) or {each.name for each in fields(model)} != vars(model).keys():
             raise TypeError("its content is not a fitted model of this version")
+    except LLPBenchError:
+        raise
     except Exception as error:  # a forged file can have any content
         raise LLPBenchError(f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again.") from error
     return settings, model

@@ -142,7 +142,7 @@ def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
     exact = table.is_counts and data.counted == "rows" and not deviation and of_bags.weights is None
     warn("missing counts", _missing_counts(table, of_bags, named, of_ranges, of_rows=exact))
     left_out = {
-        "rows": len(frame) - len(inside),
+        "rows": of_bags.alone,
         "bags": len(table.names) - len(of_bags.names),
         "suppressed": suppressed,
         "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,

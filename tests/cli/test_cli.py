@@ -88,6 +88,11 @@ def test_help_has_two_valid_examples_and_groups(
         assert [line.split()[0] for line in last[1:]] == ["-h,"], "every option has a group"
 
 
+def test_every_command_is_in_a_group(llpbench: LLPBench) -> None:
+    lines = [line for line in llpbench("--help").out.splitlines() if line.startswith("  ")]
+    assert {*cli.commands} <= {line.split()[0] for line in lines}
+
+
 def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> None:
     kinds = ["methods", "datasets", "suites", "baggings", "encoders", "studies", "params"]
     told = [llpbench("list", *more).out.splitlines() for more in ((), ("--plugin", str(plugin)))]

@@ -29,6 +29,20 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
     return rows
 
 
+def test_rows_without_bag_in_one_grouping_are_counted_once(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    rows.assign(home=rows["home"].mask(rows.index < 60)).to_csv("rows.csv", index=False)
+    assert "60 of 400 rows" in refused(llpbench(*FIT, *BOTH))
+    rows.to_csv("rows.csv", index=False)
+    pd.read_csv("b.csv").iloc[1:].to_csv("b.csv", index=False)
+    dropped = ((rows["home"] == "own") & (rows["half"] == 0)).sum()
+    for name in ("strength", "bag-mean-linear.strength"):
+        result = llpbench(*FIT, *BOTH, "--drop-unmatched", "--set", f"{name}=2")
+        assert result.code == 0, result.err
+        assert f"dropped: {dropped} rows" in result.out
+        assert "400 rows in 19 bags" in result.out
+        assert float((LLPClassifier.load("model").params or {})["strength"]) == 2
+
+
 def test_two_groupings_in_files_are_used(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     result = llpbench(*FIT, *BOTH)
     assert result.code == 0, result.err

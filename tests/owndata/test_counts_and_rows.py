@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from districts import counted, people, silent, warned
 
@@ -176,3 +177,34 @@ def test_lines_of_bags_are_not_people(form: str) -> None:
             fitted(X=rows.assign(share=share["share"]).loc[bags], bags=bags, **given, **known)
     with warned("one row per bag"):
         assert fitted(X=rows[["young"]], bags=rows.index, **given, sampled=True).bag_sizes_.sum() == 16
+
+
+@pytest.mark.parametrize(
+    ("counts", "advice", "remedy"),
+    [
+        (
+            pa.table(TABLE.reset_index(names="d")),
+            "counts.to_pandas().set_index('d')",
+            lambda c: c.to_pandas().set_index("d"),
+        ),
+        (TABLE.stack().swaplevel(), "counts.swaplevel()", lambda c: c.swaplevel()),
+        (TABLE.T, "counts.T", lambda c: c.T),
+        (TABLE.to_dict(), "pandas.DataFrame(counts)", pd.DataFrame),
+    ],
+)
+def test_advice_for_counts_in_other_forms_works(counts: Any, advice: str, remedy: Any) -> None:
+    with pytest.raises(LLPBenchError, match=re.escape(f"ive {advice}")):
+        fitted(counts=counts)
+    assert np.array_equal(fitted(counts=remedy(counts)).bag_counts_, fitted(counts=TABLE).bag_counts_)
+
+
+def test_rows_in_other_forms_have_a_remedy() -> None:
+    model, bags = fitted(counts=TABLE), pd.Series(BAGS)
+    with pytest.raises(LLPBenchError, match=r"pandas\.DataFrame\(X\)"):
+        model.predict_proba(FRAME.to_dict("records"))
+    with pytest.raises(LLPBenchError, match=r"bags\.loc\[X\.index\]"):
+        fitted(X=FRAME[9:], bags=bags, counts=TABLE)
+    with pytest.raises(LLPBenchError, match=r"entry 0 is 0 in bags and 9 in X"):
+        fitted(X=FRAME.rename(index=lambda row: row + 9), bags=bags, counts=TABLE)
+    with pytest.raises(LLPBenchError, match="'list'"):
+        LLPClassifier("bag-gp").fit(FRAME, BAGS, counts=TABLE).estimate(FRAME, BAGS, by=pd.Series([["a"]] * 400))

@@ -268,6 +268,7 @@ def test_bag_with_the_name_of_the_total_is_refused_in_estimates(data: Data) -> N
         ("Saint Louis", "St. Louis"),
         ("Zürich", "ZURICH"),
         (("7", "a"), (7, "A")),
+        (pd.Timestamp("2024-01-31"), "2024-01-31"),
     ],
 )
 def test_near_names_are_found(name: Any, other: Any) -> None:
@@ -278,10 +279,13 @@ def test_different_names_are_not_near() -> None:
     assert near_names(["D1", "2016-11", "east"], ["D2", "2016-01", "west"]) == ""
 
 
-@pytest.mark.parametrize(("unit", "noise"), [(5, "1.44"), (10, "2.89")])
-def test_rounded_counts_name_their_noise(unit: int, noise: str, data: Data) -> None:
+@pytest.mark.parametrize(
+    ("unit", "noise", "at_random"), [(5, "1.44", False), (10, "2.89", False), (3, "1.15", True), (5, "2", True)]
+)
+def test_rounded_counts_name_their_noise(unit: int, noise: str, at_random: bool, data: Data) -> None:
     frame, bags, counts, _ = data
-    rounded = (counts / unit).round() * unit
+    up = np.random.default_rng(0).random(counts.shape) if at_random else 0.5
+    rounded = np.floor(counts / unit + up) * unit
     with pytest.raises(LLPBenchError, match=f"rounded to {unit}.*{noise}"):
         ridge(frame, bags, counts=rounded)
     assert ridge(frame, bags, counts=rounded, noise=float(noise)).bag_counts_.shape == counts.shape

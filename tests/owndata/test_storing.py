@@ -163,6 +163,7 @@ def bomb(folder: Path) -> None:
         (lambda f: rewritten(f, header=lambda h: h | {"method": "absent"}), "needs method 'absent'"),
         (lambda f: rewritten(f, schema=lambda s: replaced(s, "llpbench.blocks.trees", "os")), r"os\._TreeInput"),
         (lambda f: rewritten(f, schema=lambda s: replaced(s, '"_TreeInput"', '"xgboost"')), r"trees\.xgboost"),
+        (lambda f: rewritten(f, schema=lambda s: replaced(s, '"_TreeInput"', '"_Old"')), "by another version .*_Old"),
         (lambda f: rewritten(f, schema=lambda s: replaced(s, '"deviation"', '"other"')), "not a fitted model"),
         (lambda f: rewritten(f, schema=lambda s: with_node(s, __loader__="Absent")), "cannot be read"),
     ],
