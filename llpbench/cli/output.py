@@ -82,7 +82,7 @@ def show_texts(title: str, caption: str, headings: Iterable[str], rows: Iterable
 
 
 def percent(share: float, lower: float, upper: float) -> str:
-    """Return a share with its interval; `-` for the share of nobody."""
+    """Return a share with its interval; `-` for a group without people."""
     return "-" if isnan(share) else f"{100 * share:.1f} [{100 * lower:.1f}, {100 * upper:.1f}]"
 
 

@@ -122,7 +122,7 @@ def shows_features_help(known: BaggedRows, held_out: FloatArray) -> bool:
     """Return whether held-out predictions [rows, classes] are significantly better than the mean share of other bags.
 
     The criterion is the KL divergence from the proportions of a bag (one-sided paired t test over bags, level 5 %).
-    Classes of nobody are left out.
+    Classes without people are left out.
     """
     occurs = known.counts.sum(axis=0) > 0
     known, held_out = replace(known, counts=known.counts[:, occurs]), held_out[:, occurs]

@@ -253,7 +253,7 @@ class Journal:
             if os.path.samestat(os.stat(self._lock.lock_file), self._locked):
                 return True
         try:
-            self._lock.release()  # the removed file, which nobody else can find
+            self._lock.release()  # the removed file, which no other process can find
             self._lock.acquire()
             self._locked = os.stat(self._lock.lock_file)
         except (Timeout, OSError):
