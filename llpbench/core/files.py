@@ -121,8 +121,8 @@ _PREFIX = "t"
 def private_root(base: Path | None = None) -> Path:
     """Return the folder for this user's temporary folders, in `base` (default: the system's temporary folder).
 
-    Libraries may open folders inside it to everybody, as Ray does: no other user can pass this one. It is never removed,
-    since the last processes of Ray would create it again, open.
+    Libraries may open folders inside it to all users, as Ray does: no other user can pass this one. It is never
+    removed, since the last processes of Ray would create it again, open.
 
     Raises `LLPBenchError` if another user has made it or can write to it.
     """
