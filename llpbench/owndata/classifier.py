@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from llpbench.blocks.distinct import distinct_rows
+from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError, warn
@@ -99,7 +99,7 @@ class LLPClassifier(FittedClassifier):
     left_out_
         Number of dropped "rows" (without a known bag) and "bags" (without rows), and of bags with "suppressed" or
         "impossible" counts.
-    distinct_rows_
+    Distinct.of_rows_
         Number of distinct rows if there are so few that each is computed only once; else None.
     groupings_
         Number of groupings of the rows.
@@ -239,8 +239,8 @@ class LLPClassifier(FittedClassifier):
                 groupings=data.groupings,
             )
         )
-        same = distinct_rows(train.rows)
-        self.distinct_rows_ = None if same is None else len(same.first)
+        same = Distinct.of_rows(train.rows)
+        self.Distinct.of_rows_ = None if same is None else len(same.first)
         self._known, self._held_out, self._features_help = known, held_out, None
         self._ranges = given.ranges
         self._table = data.table if exact else None
