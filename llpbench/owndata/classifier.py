@@ -99,7 +99,7 @@ class LLPClassifier(FittedClassifier):
     left_out_
         Number of dropped "rows" (without a known bag) and "bags" (without rows), and of bags with "suppressed" or
         "impossible" counts.
-    Distinct.of_rows_
+    distinct_rows_
         Number of distinct rows if there are so few that each is computed only once; else None.
     groupings_
         Number of groupings of the rows.
@@ -240,7 +240,7 @@ class LLPClassifier(FittedClassifier):
             )
         )
         same = Distinct.of_rows(train.rows)
-        self.Distinct.of_rows_ = None if same is None else len(same.first)
+        self.distinct_rows_ = None if same is None else len(same.first)
         self._known, self._held_out, self._features_help = known, held_out, None
         self._ranges = given.ranges
         self._table = data.table if exact else None
