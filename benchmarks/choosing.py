@@ -30,9 +30,8 @@ from llpbench import load_results
 from llpbench.core.bags import IntArray
 from llpbench.core.criteria import CRITERIA as ALL_CRITERIA
 from llpbench.core.tables import Table
-from llpbench.data.loading import load_table
+from llpbench.data.loading import load_table, select_datasets
 from llpbench.data.splits import assign_bags
-from llpbench.data.suites import select_datasets
 from llpbench.owndata.choosing import COMPARED, DECIDES, choose, compared
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import CONFOUNDED

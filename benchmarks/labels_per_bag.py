@@ -26,9 +26,8 @@ from sklearn.metrics import roc_auc_score
 
 from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.seeding import generator
-from llpbench.data.loading import load_table
+from llpbench.data.loading import load_table, suite_datasets
 from llpbench.data.splits import assign_bags
-from llpbench.data.suites import suite_datasets
 from llpbench.data.tasks import build_task
 from llpbench.report.leaderboard import LEARNERS, SIZES, label_curves, label_worth
 from llpbench.report.plots.layout import RC, WIDTH, compacted

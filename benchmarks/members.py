@@ -24,8 +24,8 @@ from llpbench.core.cell import Protocol
 from llpbench.core.metrics import test_metrics
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
-from llpbench.data.facts import built_in_facts
-from llpbench.data.suites import select_datasets
+from llpbench.data.loading import select_datasets
+from llpbench.data.specs import built_in_facts
 from llpbench.owndata.fitting import NetworkTraining, fit_members
 from llpbench.report.statistics import interval
 from llpbench.training.cell_runs import make_task

@@ -36,7 +36,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.training.cell_runs import make_task
 from llpbench.training.cohort import Trainee, encoder_factory
-from llpbench.training.device import Machine, hardware_facts, pick_device, pick_precision
+from llpbench.training.device import Machine, pick_device, pick_precision
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.training.stage import StageRun
@@ -231,7 +231,7 @@ def main(
         )
         measured += rows
     if target is not None:
-        facts = {**software_facts(), "hardware": hardware_facts(where, threads, machine.compiled, precision)}
+        facts = {**software_facts(), "hardware": machine.hardware(threads, precision)}
         facts["encoder"] = encoder
         target.write_text(json.dumps({**facts, "measurements": [vars(row) for row in measured]}, indent=1) + "\n")
 

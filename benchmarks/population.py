@@ -41,14 +41,7 @@ from llpbench.methods.dllp import DLLP
 from llpbench.training import memory
 from llpbench.training.cell_runs import make_task
 from llpbench.training.cohort import Prediction, Trainee
-from llpbench.training.device import (
-    Machine,
-    hardware_facts,
-    peak_memory_mb,
-    pick_device,
-    pick_precision,
-    reset_peak_memory,
-)
+from llpbench.training.device import Machine, pick_device, pick_precision
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.training.stage import CLIP, StageRun
@@ -145,7 +138,7 @@ def time_prediction(population: Population, predict: Prediction, repeats: int) -
 
 def time_population(job: Job, way: str, members: int, steps: int, repeats: int) -> Measurement:
     """The population as the engine runs it."""
-    reset_peak_memory(job.machine.device)
+    job.machine.reset_peak_memory()
     population = job.population(members, replace(WAYS[way], device=job.machine.device))
     run = StageRun(population, job.method.stages[0], population.state)
     plan, progress = run.plan(0), torch.zeros(4, device=job.machine.device)
@@ -158,7 +151,7 @@ def time_population(job: Job, way: str, members: int, steps: int, repeats: int) 
     epoch_steps = plan.drawn.shape[1]
     seconds, first = time_epochs(run_steps, min(steps, epoch_steps), epoch_steps, repeats)
     predict = time_prediction(population, population.judging, repeats)
-    return Measurement(job.name, way, members, seconds, first, predict, peak_memory_mb(job.machine.device))
+    return Measurement(job.name, way, members, seconds, first, predict, job.machine.peak_memory_mb())
 
 
 def eager_loss(single: Population, run: StageRun, plan: EpochPlan, step: int) -> Tensor:
@@ -172,7 +165,7 @@ def eager_loss(single: Population, run: StageRun, plan: EpochPlan, step: int) ->
 
 def time_sequential(job: Job, steps: int, repeats: int) -> Measurement:
     """One member in plain eager PyTorch."""
-    reset_peak_memory(job.machine.device)
+    job.machine.reset_peak_memory()
     single = job.population(1, Machine(job.machine.device))
     network = single.stack.template
     optimiser = torch.optim.AdamW(network.parameters(), lr=job.method.learning_rate)
@@ -191,7 +184,7 @@ def time_sequential(job: Job, steps: int, repeats: int) -> Measurement:
     epoch_steps = plan.drawn.shape[1]
     seconds, first = time_epochs(run_steps, min(steps, epoch_steps), epoch_steps, repeats)
     predict = time_prediction(single, single.prediction, repeats)
-    return Measurement(job.name, "one at a time, eager", 1, seconds, first, predict, peak_memory_mb(job.machine.device))
+    return Measurement(job.name, "one at a time, eager", 1, seconds, first, predict, job.machine.peak_memory_mb())
 
 
 def as_table(rows: list[Measurement], title: str) -> Table:
@@ -258,7 +251,7 @@ def main(
         console.print(as_table(rows, f"DLLP on Adult, ordered bags of 256, {where.type}, {threads} threads"))
         measured += rows
     if target is not None:
-        facts = {**software_facts(), "hardware": hardware_facts(where, threads, compiled=False, precision="float32")}
+        facts = {**software_facts(), "hardware": Machine(where).hardware(threads, "float32")}
         target.write_text(json.dumps({**facts, "measurements": [vars(row) for row in measured]}, indent=1) + "\n")
 
 

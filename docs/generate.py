@@ -17,11 +17,9 @@ from pathlib import Path
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.registry import METHODS, SUITES, Entry
-from llpbench.data.facts import FACTS, Facts, built_in_facts
-from llpbench.data.loading import EMBEDDED, load_table, locate
+from llpbench.data.loading import EMBEDDED, load_table, locate, suite_datasets
 from llpbench.data.sources import Generated, OpenML
-from llpbench.data.specs import DatasetSpec, dataset_specs
-from llpbench.data.suites import suite_datasets
+from llpbench.data.specs import FACTS, DatasetSpec, Facts, built_in_facts, dataset_specs
 from llpbench.results.frame import COLUMNS
 from llpbench.running.settings import OPTIONS, PRESETS, default
 

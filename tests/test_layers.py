@@ -51,7 +51,7 @@ NAMED = {
     ("llpbench.core.registry", "llpbench.methods"),
     ("llpbench.core.registry", "llpbench.encoders"),
     ("llpbench.core.registry", "llpbench.datasets"),
-    ("llpbench.data.facts", "llpbench.datasets"),
+    ("llpbench.data.specs", "llpbench.datasets"),
 }
 """packages that are known by name alone: folders of contributions, and the folder of embedded tables"""
 

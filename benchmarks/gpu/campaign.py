@@ -21,8 +21,8 @@ from benchmarks.methods import neural
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.record import Record
 from llpbench.core.registry import METHODS
-from llpbench.data.facts import built_in_facts
 from llpbench.data.loading import find_local
+from llpbench.data.specs import built_in_facts
 from llpbench.results.journal import FILE, Journal
 from llpbench.results.merging import journal_files, merge
 from llpbench.results.staleness import comparison

@@ -52,8 +52,7 @@ def main() -> None:
 
     from benchmarks.gpu import correctness, measures, ray_check
     from llpbench.training import memory
-    from llpbench.training.compilation import keep_compiled_code
-    from llpbench.training.device import pick_device
+    from llpbench.training.device import keep_compiled_code, pick_device
 
     rows, box, device = Rows(Path(out), device_name), Box(float(end)), pick_device(kind)
     if name == ray_check.PART:

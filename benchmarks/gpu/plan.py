@@ -16,7 +16,7 @@ from benchmarks.gpu.rows import Row, Rows
 from benchmarks.gpu.sizes import Sizes
 from llpbench.blocks.pretraining import PretrainingParams
 from llpbench.core.cell import Cell
-from llpbench.data.facts import built_in_facts
+from llpbench.data.specs import built_in_facts
 from llpbench.running.planning import expand
 from llpbench.running.settings import resolve
 

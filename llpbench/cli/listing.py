@@ -22,7 +22,7 @@ from llpbench.core.text import plural
 
 if TYPE_CHECKING:
     from llpbench.conformance import Verdict
-    from llpbench.data.suites import SuiteEntry
+    from llpbench.data.loading import SuiteEntry
 
 _INDENT = 4
 """Characters before the sentences of a list."""
@@ -68,7 +68,7 @@ def _lines(what: str | None, method: str | None) -> Iterator[str]:
     elif what == "studies":
         yield from _listed([_Item(study.name, [study.title], [study.question]) for study in STUDIES.values()])
     elif what == "suites":
-        from llpbench.data.suites import list_suites
+        from llpbench.data.loading import list_suites
 
         yield from _listed([*map(_suite, list_suites())])
     elif what == "datasets":
@@ -126,7 +126,7 @@ def _plain(entry: Entry) -> _Item:
 
 
 def _dataset(entry: Entry) -> _Item:
-    from llpbench.data.facts import built_in_facts
+    from llpbench.data.specs import built_in_facts
 
     code, keys, licence, reference = (
         entry.facts.get(name, "") for name in ("code", "natural_keys", "licence", "reference")
@@ -206,7 +206,7 @@ def data() -> None:
 @plugin_option
 def _data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
     """Show every dataset and where it is read from."""
-    from llpbench.data.catalogue import catalogue
+    from llpbench.data.loading import catalogue
 
     load_plugins(plugin)
     rows = []
@@ -248,7 +248,7 @@ def _data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) ->
 @plugin_option
 def _data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
     """Check the local copies of DATASETS against their declarations."""
-    from llpbench.data.catalogue import verify
+    from llpbench.data.loading import verify
     from llpbench.data.sources import Generated
 
     findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]
@@ -264,7 +264,7 @@ def _data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -
 
 
 def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
-    from llpbench.data.suites import select_datasets
+    from llpbench.data.loading import select_datasets
 
     load_plugins(plugin)
     return select_datasets(pattern)

@@ -443,7 +443,7 @@ def _of_datasets(records: Iterable[Record], pattern: str | None) -> list[Record]
     """Return the runs of some datasets, registered or not. Raises `LLPBenchError` if there are none."""
     from fnmatch import fnmatchcase
 
-    from llpbench.data.suites import expanded
+    from llpbench.data.loading import expanded
 
     if pattern in (None, "all"):
         return list(records)

@@ -47,7 +47,7 @@ from llpbench.data.baggings import grouped
 from llpbench.data.tasks import count_labels
 from llpbench.data.toy import constant_proportions, permuted_within, pure_bags, toy_assignment, toy_table
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.training.declaration import complaints, course_faults
+from llpbench.training.declaration import course_faults, faults
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
@@ -101,7 +101,7 @@ class Verdict:
 
 def _declaration(subject: Subject) -> str:
     """Its declaration is complete and consistent."""
-    require(not (found := complaints(subject.entry)), "; ".join(found))
+    require(not (found := faults(subject.entry, formal=True)), "; ".join(found))
     declared = subject.declared
     if not subject.direct:
         require(not (found := course_faults(subject.method())), "; ".join(found))

@@ -19,7 +19,6 @@ from llpbench.core.registry import METHODS, Entry
 from llpbench.core.tables import Assignment, Table
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags
-from llpbench.training.declaration import is_a
 
 _DROPOUT = 0.2
 _BAGS, _SIZE = 2, 6
@@ -77,7 +76,10 @@ def _require_shape(what: str, value: Any, shape: tuple[int, ...]) -> None:
 
 def _declaration(subject: EncoderSubject) -> str:
     """Its declaration is complete and consistent."""
-    require(is_a(subject.encoder, Encoder), f"{subject.encoder.__name__} must be a subclass of Encoder")
+    require(
+        isinstance(subject.encoder, type) and issubclass(subject.encoder, Encoder),
+        f"{subject.encoder.__name__} must be a subclass of Encoder",
+    )
     for hook, takes in (("embed", "rows"), ("encode", "embeddings, mask, random")):
         own = getattr(subject.encoder, hook) is not getattr(Encoder, hook)
         require(own, f"{subject.encoder.__name__} needs {hook}({takes})")

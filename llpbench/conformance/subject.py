@@ -25,7 +25,7 @@ from llpbench.data.tasks import build_task
 from llpbench.data.toy import awkward_tables, toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.training.cohort import Outcome, Trainee
-from llpbench.training.declaration import course_faults, is_a
+from llpbench.training.declaration import course_faults
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
 
@@ -77,7 +77,7 @@ class Subject:
         self.rows = rows
         self.name = entry.name
         self.declared: Any = entry.load()
-        self.direct = is_a(self.declared, DirectMethod)
+        self.direct = isinstance(self.declared, type) and issubclass(self.declared, DirectMethod)
         self.most_classes = 2 if entry.facts["classes"] == "binary" else 3
 
     def method(self, epochs: int = EPOCHS) -> Any:

@@ -1,4 +1,4 @@
-"""Finding, reading, checking and caching of datasets.
+"""Finding, reading, checking, caching and listing of datasets and suites.
 
 A dataset is searched in this order: the data directory (argument or `LLPBENCH_DATA`), the user's cache, data embedded
 in the package, the source. The cache is `LLPBENCH_CACHE`, or `XDG_CACHE_HOME/llpbench`, or `~/.cache/llpbench`.
@@ -6,6 +6,10 @@ in the package, the source. The cache is `LLPBENCH_CACHE`, or `XDG_CACHE_HOME/ll
 Of undeclared datasets (`openml:ID`, and those of an OpenML suite, `openml-suite:ID`), OpenML declares the target, and
 which columns are categories, identifiers or ignored. The cached file has the target as its last column. The attributes
 of its frame have OpenML's other facts.
+
+Suites are named lists of datasets: `--datasets` takes them as `suite:NAME`. A suite is a function under
+`@register_suite(name)` that returns names of datasets; its docstring describes them in one line. The built-in ones are
+in `datasets/built_in_suites.py`, and a plugin declares a suite in the same way.
 """
 
 from __future__ import annotations
@@ -21,13 +25,12 @@ from typing import TYPE_CHECKING, Any
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.files import at_home, replace_file, replaced
-from llpbench.core.registry import OPENML, OPENML_SUITE
+from llpbench.core.registry import DATASETS, OPENML, OPENML_SUITE, SUITE, SUITES
 from llpbench.core.tables import Table
 from llpbench.core.text import one_line, printable
-from llpbench.data.facts import BUILT_IN, Facts
 from llpbench.data.frames import is_numeric, read_parquet, table_from_frame
 from llpbench.data.sources import Generated, OpenML, Parquet, Source, UnreachableError, openml_suite_members
-from llpbench.data.specs import LAST_COLUMN, DatasetSpec, dataset_spec, file_name
+from llpbench.data.specs import BUILT_IN, LAST_COLUMN, DatasetSpec, Facts, dataset_spec, dataset_specs, file_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -235,7 +238,7 @@ def local_names(data_dir: str | Path | None = None) -> list[str]:
     return [f"{OPENML}{ident}" for ident in sorted({int(match[1]) for match in matches if match})]
 
 
-def openml_suite(number: str) -> Iterator[str]:
+def _openml_suite(number: str) -> Iterator[str]:
     """Return `openml:ID` for each dataset of a suite, in the order of IDs. The list is downloaded once and cached.
 
     Raises `DataError` if OpenML does not answer and no list is cached.
@@ -279,3 +282,121 @@ def _stated(path: Path, modified: int, size: int) -> Mapping[str, Any]:
         return {**stated, "facts": Facts.read(attributes["facts"])}
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError):
         return {}
+
+
+@dataclass(frozen=True)
+class _CatalogueEntry:
+    """A dataset and its location."""
+
+    spec: DatasetSpec
+    location: Location | None
+    """None if it is not on this machine"""
+
+    @property
+    def found(self) -> str:
+        """The kind of its location, `to download` or `missing`."""
+        return self.location.kind if self.location else "to download" if self.spec.remote else "missing"
+
+    @property
+    def source(self) -> str:
+        """Its source in a few words; "" if the data must be in the data directory."""
+        return self.spec.source.describe() if self.spec.source else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Findings:
+    """Results of `verify` for one dataset."""
+
+    spec: DatasetSpec
+    location: Location | None
+    fingerprint: str = ""
+    """`Table.fingerprint`, which is equal for files with equal data; "" if there is a problem"""
+    problem: str = ""
+    """problem in one line; "" if there is none"""
+
+    @property
+    def check(self) -> str:
+        """`ok`, `other table` (see `DatasetSpec.source_may_differ`) or `problem`."""
+        if self.problem:
+            return "problem"
+        return "ok" if self.spec.sha256 in ("", self.fingerprint) else "other table"
+
+
+def catalogue(data_dir: str | Path | None = None) -> list[_CatalogueEntry]:
+    """Return every registered dataset, then the OpenML datasets on this machine, with their locations.
+
+    Reads no data.
+    """
+    specs = (*dataset_specs(), *map(dataset_spec, local_names(data_dir)))
+    return [_CatalogueEntry(spec, locate(spec, data_dir)) for spec in specs]
+
+
+def verify(name: str, data_dir: str | Path | None = None) -> _Findings:
+    """Check the local copy of a dataset against its declaration, and return the findings. Downloads nothing.
+
+    Faults of the data are findings. Only an unknown name or data directory raises `LLPBenchError`.
+    """
+    spec = dataset_spec(name)
+    location = locate(spec, data_dir)
+    if location is None:
+        return _Findings(spec=spec, location=None, problem=spec.absence)
+    try:
+        table = location.read(spec)
+    except (DataError, OSError) as error:
+        return _Findings(spec=spec, location=location, problem=str(error))
+    return _Findings(spec=spec, location=location, fingerprint=table.fingerprint)
+
+
+@dataclass(frozen=True)
+class SuiteEntry:
+    """One suite, as a line of a list."""
+
+    name: str
+    summary: str
+    datasets: tuple[str, ...]
+    missing: tuple[str, ...]
+    """datasets that are not on this machine"""
+
+
+def suite_datasets(name: str) -> tuple[str, ...]:
+    """Return the names of the datasets of a suite, in its order.
+
+    Raises `LLPBenchError` for an unknown suite (with the nearest names), an empty suite, and a suite with an unknown
+    dataset.
+    """
+    entry = SUITES.entry(name)
+    named = entry.load()()
+    if isinstance(named, str) or not named:
+        raise LLPBenchError(
+            f"suite {entry.name!r} ({entry.where}) must return names of datasets, got {named!r}. Return a tuple."
+        )
+    try:
+        return tuple(dict.fromkeys(DATASETS.entry(each).name for each in named))
+    except LLPBenchError as error:
+        raise LLPBenchError(f"suite {entry.name!r} ({entry.where}): {error}") from error
+
+
+def select_datasets(pattern: str) -> list[str]:
+    """Return the names in a pattern: `all`, a comma-separated list, globs, `suite:NAME` or `openml-suite:ID`."""
+    return DATASETS.select(expanded(pattern))
+
+
+def list_suites(data_dir: str | Path | None = None) -> list[SuiteEntry]:
+    """Return every suite, with its missing datasets. Reads no data."""
+    suites = []
+    for entry in SUITES.entries():
+        datasets = suite_datasets(entry.name)
+        missing = tuple(name for name in datasets if locate(dataset_spec(name), data_dir) is None)
+        suites.append(SuiteEntry(entry.name, entry.summary, datasets, missing))
+    return suites
+
+
+def expanded(pattern: str) -> Iterator[str]:
+    """Return the parts of a comma-separated list, with suites replaced by their datasets."""
+    for part in map(str.strip, pattern.split(",")):
+        if part.startswith(SUITE):
+            yield from suite_datasets(part.removeprefix(SUITE).strip())
+        elif part.startswith(OPENML_SUITE):
+            yield from _openml_suite(part.removeprefix(OPENML_SUITE).strip())
+        else:
+            yield part

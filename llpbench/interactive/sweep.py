@@ -130,7 +130,7 @@ def _plain(value: Any) -> Any:
 def _known_here_alone(settings: Settings) -> str:
     """Return a wanted entry that no other process can import; "" if there is none."""
     from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, load_plugin
-    from llpbench.data.suites import select_datasets
+    from llpbench.data.loading import select_datasets
 
     for plugin in settings.plugin:
         load_plugin(plugin, edited=True)

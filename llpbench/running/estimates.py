@@ -21,9 +21,8 @@ from llpbench.core.cell import Average
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.tuning_spec import Tuning
-from llpbench.data.facts import Facts
 from llpbench.data.loading import load_table
-from llpbench.data.specs import dataset_spec
+from llpbench.data.specs import Facts, dataset_spec
 from llpbench.results.merging import SHIPPED, shipped_cells
 from llpbench.running.schedule import Job
 

@@ -17,7 +17,7 @@ from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, load_plugin
 from llpbench.core.text import plural, verb
 from llpbench.core.tuning_spec import TOGETHER, Tuning
 from llpbench.data.baggings import format_bagging, needed_options, parse_bagging
-from llpbench.data.suites import select_datasets
+from llpbench.data.loading import select_datasets
 from llpbench.results.staleness import WhyStale
 from llpbench.running.obstacles import FindObstacle, Obstacle, Resolved, resolver
 from llpbench.running.schedule import Job

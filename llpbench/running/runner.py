@@ -387,7 +387,7 @@ def _compiling(settings: Settings, cells: Iterable[Resolved]) -> str:
     deep = [encoder.name for method, encoder in pairs if encoder and method.compiles and encoder.load().compiles]
     if not deep or gpus_of(settings.device) or settings.compile is not None:
         return ""
-    from llpbench.training.compilation import compiler_exists  # torch
+    from llpbench.training.device import compiler_exists  # torch
 
     if not compiler_exists():
         return f"no C++ compiler: steps of {deep[0]} run uncompiled, which takes longer. Install g++ to compile them."
@@ -400,8 +400,11 @@ def _require_device(settings: Settings) -> None:
     """Raise `LLPBenchError` once, instead of in every cell, if device, precision, threads or compiler are missing."""
     if settings.threads > 1 and settings.ray_address is None and settings.threads > (cpus := usable_cpus()):
         raise LLPBenchError(f"--threads {settings.threads} is more than this machine's {cpus} CPU cores. Give fewer.")
-    from llpbench.training.compilation import compiler_exists  # torch
-    from llpbench.training.device import pick_device, pick_precision
+    from llpbench.training.device import (
+        compiler_exists,  # torch
+        pick_device,
+        pick_precision,
+    )
 
     device = pick_device(settings.device)
     pick_precision(settings.precision, device)

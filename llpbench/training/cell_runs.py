@@ -5,6 +5,7 @@ Only this module uses the test split, once for each selected epoch and after all
 
 from __future__ import annotations
 
+import io
 import math
 import time
 import warnings
@@ -21,6 +22,7 @@ from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Average, Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
 from llpbench.core.errors import LLPBenchError, hook_error
+from llpbench.core.files import replace_file
 from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria
@@ -33,21 +35,20 @@ from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
 from llpbench.training import memory
 from llpbench.training.cohort import Outcome, Trainee, chosen_by_all, encoder_factory, populations
-from llpbench.training.compilation import compiler_exists, keep_compiled_code, remove_damaged
 from llpbench.training.declaration import course_faults
 from llpbench.training.device import (
     Machine,
-    hardware_facts,
+    compiler_exists,
     is_out_of_memory,
-    peak_memory_mb,
+    keep_compiled_code,
     pick_device,
     pick_precision,
-    reset_peak_memory,
+    remove_damaged,
 )
-from llpbench.training.judging import full_verdict, judge, keep_predictions
+from llpbench.training.judging import full_verdict, judge
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
-from llpbench.training.stamp import SeedResult, cell_facts, write_down
+from llpbench.training.stamp import Predicted, SeedResult, cell_facts
 
 _OnEpoch = Callable[[Epoch], None] | None
 _Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
@@ -133,12 +134,12 @@ def _compute(
             if result.status == "ok":
                 file = Path(environment.predictions) / f"{cell.run_id(result.seed)}.parquet"
                 try:
-                    keep_predictions(file, result.predicted, tasks[result.seed], classes)
+                    _keep_predictions(file, result.predicted, tasks[result.seed], classes)
                 except LLPBenchError as error:  # the result must not be lost with its prediction file
                     warnings.warn(str(error), stacklevel=1)
-    hardware = hardware_facts(machine.device, environment.threads, machine.compiled, cell.precision)
+    hardware = machine.hardware(environment.threads, cell.precision)
     shared = {**facts, "hardware": hardware}
-    return [write_down(cell, result, tasks[result.seed], data_seconds, shared) for result in results]
+    return [result.record(cell, tasks[result.seed], data_seconds, shared) for result in results]
 
 
 def prepared(
@@ -247,7 +248,7 @@ def _train_together(
     if found := course_faults(method):
         raise ValueError("; ".join(found))
     started = pretrain(list(tasks)) if pretrain else {}
-    reset_peak_memory(machine.device)
+    machine.reset_peak_memory()
     clock, cpu = time.perf_counter(), time.process_time()
     members = [
         Trainee(seed, method, task, started[seed].weights if started else None, copy)
@@ -289,7 +290,7 @@ def _train_together(
         shared = {name: seconds for name, seconds in shared.items() if name not in (CPU_TRAIN, CPU_TOTAL)}
     for result in results:
         result.times |= {name: seconds / len(tasks) for name, seconds in shared.items()}
-        result.memory_mb = peak_memory_mb(machine.device)
+        result.memory_mb = machine.peak_memory_mb()
     return results
 
 
@@ -313,7 +314,7 @@ def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:
 
 
 def _fit_alone(cell: Cell, method: DirectMethod, seed: int, task: Task) -> SeedResult:
-    reset_peak_memory(torch.device("cpu"))
+    Machine().reset_peak_memory()
     with contained(f"method {cell.method}"):
         return fit_direct(type(method)(method.params), seed, task)
 
@@ -360,7 +361,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
             CPU_TRAIN: cpu_fitted - cpu,
             CPU_TOTAL: time.process_time() - cpu,
         },
-        memory_mb=peak_memory_mb(torch.device("cpu")),
+        memory_mb=Machine().peak_memory_mb(),
         predicted={name: {"validation": proba[0], "test": proba[1]} for name in validation},
     )
 
@@ -383,3 +384,36 @@ def probabilities(proba: object, rows: int, classes: int) -> FloatArray:
     if proba.min() < -ROUNDING or proba.max() > 1 + ROUNDING:
         raise ValueError(f"predictions must be in [0, 1], got from {proba.min():g} to {proba.max():g}")
     return proba
+
+
+def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str]) -> None:
+    """Write a parquet file with one row for each validation and test row of a task.
+
+    Columns: `row` (index in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. Raises
+    `LLPBenchError` if the file cannot be written.
+    """
+    from pandas import Categorical, DataFrame, concat
+
+    parts = []
+    for part, holdout in (("validation", task.validation), ("test", task.test)):
+        number = len(holdout.rows.numeric)
+        columns = {
+            "row": np.arange(number) if holdout.numbers is None else holdout.numbers,
+            "split": Categorical([part] * number, categories=["validation", "test"]),
+        }
+        if holdout.labels is not None:
+            columns["label"] = Categorical.from_codes(holdout.labels, categories=list(classes))
+        for criterion, of in predicted.items():
+            of_class = zip(classes, of[part].T, strict=True)
+            columns |= {f"{criterion}/{name}": proba.astype(np.float32) for name, proba in of_class}
+        parts.append(DataFrame(columns))
+    content = io.BytesIO()
+    concat(parts, ignore_index=True).to_parquet(content, compression="zstd")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(file, content.getvalue())
+    except OSError as error:
+        raise LLPBenchError(
+            f"predictions cannot be written to {str(file)!r}: {error.strerror or error}. Make room, or leave "
+            "out --save-predictions."
+        ) from error

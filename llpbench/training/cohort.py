@@ -24,7 +24,6 @@ from llpbench.core.ranges import continuous, read_params
 from llpbench.core.record import CPU_TRAIN
 from llpbench.core.registry import ENCODERS
 from llpbench.core.seeding import generator, torch_seed
-from llpbench.training.compilation import compiled, forget_compiled
 from llpbench.training.device import Machine
 from llpbench.training.objective import MemberMap, OfMember, Weights, build_copies, explained, log_proba, loss_at
 from llpbench.training.selection import Selected
@@ -180,15 +179,15 @@ class Cohort:
         self.regimes: tuple[Regime, ...] = (*fine, "coarse")
         """validation regimes whose criteria are computed in training; "fine" needs labels of validation rows"""
         if machine.compiled:
-            forget_compiled(machine)
-        self.losses = compiled(self._losses, machine) if machine.compiled else self._losses
+            machine.forget_compiled()
+        self.losses = machine.compile(self._losses) if machine.compiled else self._losses
         """`_losses`, compiled if the machine compiles"""
         self._mapped: set[tuple[str, str]] = set()
         """stages and phases whose loss was mapped over members by vmap"""
         self.judging = self.prediction
         """prediction of the validation rows, once in each epoch"""
         if machine.compiled and device.type == "cpu":
-            mapped = compiled(self.map, machine)
+            mapped = machine.compile(self.map)
             self.judging = Prediction(mapped, self.data.prior, together or _PREDICT_ROWS_COMPILED, filled=True)
         self.state = State(
             self.stack.theta.clone(),

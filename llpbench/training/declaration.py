@@ -14,17 +14,16 @@ from llpbench.core.registry import Entry
 from llpbench.core.text import hint
 
 
-def complaints(entry: Entry) -> list[str]:
-    """Return one line with advice for each fault in a method's declaration."""
+def faults(entry: Entry, *, formal: bool = False) -> list[str]:
+    """Return one line with advice for each fault in a method's declaration that makes results wrong or impossible.
+
+    `formal`: also faults in the facts shown in lists and on leaderboards, or if it is no method at all.
+    """
     declared: Any = entry.load()
-    if not (is_a(declared, Method) or is_a(declared, DirectMethod)):
+    if formal and not issubclass(declared, Method | DirectMethod):
         return [f"{declared.__name__} is neither a Method nor a DirectMethod: make it a subclass of one"]
-    return [*_formalities(entry, declared), *faults(entry)]
-
-
-def faults(entry: Entry) -> list[str]:
-    """Return the faults that make results wrong or impossible."""
-    return [*_hooks(entry.load()), *_supervision(entry), *_hyperparameters(entry.load())]
+    formalities = _formalities(entry, declared) if formal else ()
+    return [*formalities, *_hooks(declared), *_supervision(entry), *_hyperparameters(declared)]
 
 
 def course_faults(method: Method) -> list[str]:
@@ -70,7 +69,7 @@ def _supervision(entry: Entry) -> Iterator[str]:
         yield f"supervision must be {' or '.join(SUPERVISIONS)}, got {supervision!r}"
     elif (role := roles.get(supervision)) and entry.facts["role"] != role:
         yield f'a method that sees labels of rows must be a {role}: add role="{role}"'
-    elif supervision == "validation" and not is_a(declared, DirectMethod):
+    elif supervision == "validation" and not issubclass(declared, DirectMethod):
         yield "a network needs labels of validation rows to choose its epoch: only a direct method can train on them"
 
 
@@ -78,7 +77,7 @@ def _hooks(declared: type) -> Iterator[str]:
     """Yield faults in hooks: without this check, a misspelt hook would silently never be called."""
     base, needed, signature = (
         (DirectMethod, "fit", "train, schema, rng")
-        if is_a(declared, DirectMethod)
+        if issubclass(declared, DirectMethod)
         else (Method, "loss", "model, bags, now")
     )
     hooks = [name for each in (Method, Reports, DirectMethod) for name in vars(each) if not name.startswith("_")]
@@ -91,14 +90,15 @@ def _hooks(declared: type) -> Iterator[str]:
 
 
 def _hyperparameters(declared: Any) -> Iterator[str]:
-    params, base = declared.Params, DirectParams if is_a(declared, DirectMethod) else MethodParams
-    if not is_a(params, base):
+    params: Any = declared.Params
+    base = DirectParams if issubclass(declared, DirectMethod) else MethodParams
+    if not (isinstance(params, type) and issubclass(params, base)):
         yield f"Params must be a subclass of {base.__name__}"
         return
     hints = get_type_hints(params)
     declares = (name for name in vars(params).get("__annotations__", ()) if get_origin(hints[name]) is not ClassVar)
     whole = is_dataclass(params) and set(declares) <= {field.name for field in fields(params)}
-    if not (whole and params.__dataclass_params__.frozen):  # type: ignore[attr-defined]
+    if not (whole and params.__dataclass_params__.frozen):  # type: ignore[union-attr]
         yield f"{params.__name__} must be a @dataclass(frozen=True)"
         return
     searched = ranges(params)
@@ -135,7 +135,3 @@ def _hyperparameters(declared: Any) -> Iterator[str]:
 
 _TYPES = {int, float, bool, str, type(None)}
 """types of hyperparameters that are not a `Choice`"""
-
-
-def is_a(thing: Any, base: type) -> bool:
-    return isinstance(thing, type) and issubclass(thing, base)

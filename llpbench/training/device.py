@@ -1,10 +1,20 @@
-"""Devices: choice, precision and memory, and the hardware facts stored with each run."""
+"""Devices: choice, precision, memory, compiled steps, and the hardware facts stored with each run.
+
+On a GPU steps are recorded (`stage.py`), which is nearly as fast and takes no compilation time. `--compile` also
+compiles them. On a CPU compilation takes a minute or two and pays off for deep encoders. Encoders that declare
+`Encoder.compiles` are compiled if enough training is planned, the method allows it (`Method.compiles`) and a compiler
+exists. For other encoders compilation takes ten seconds per population size and needs `--compile`. The decision depends
+neither on timings nor on the number of seeds: compiled for a CPU, SAINT's dropout drops other elements, and a seed must
+get the same numbers alone as together with others. A record's `hardware` says whether its steps were compiled.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+import re
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,10 +24,18 @@ from typing import Any
 import torch
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.data.loading import cache_directory
 from llpbench.training import memory
 
 _CONTEXT_BYTES = 1.5 * 2**30
 """upper bound of the GPU memory that a process uses in addition to its tensors"""
+
+
+_RECOMPILES = 64
+"""largest number of compilations of a step; beyond it torch silently stops compiling"""
+
+_KEPT_IN = "TORCHINDUCTOR_CACHE_DIR"
+_LIBRARY = re.compile(r"/[^\s:]+\.so(?=:)")
 
 
 @dataclass(frozen=True)
@@ -32,6 +50,68 @@ class Machine:
     precision: torch.dtype = torch.float32
     recorded: bool = False
     """whether the GPU records a step once and replays it (`stage.py`)"""
+
+    @contextmanager
+    def fast_products(self) -> Iterator[None]:
+        """Let oneDNN multiply float32 matrices in code compiled for a CPU, if that is fast and exact.
+
+        For float32, torch uses MKL. MKL uses AVX-512 only on Intel CPUs. On AMD CPUs, oneDNN is twice as fast. Code
+        that is not compiled keeps torch's default and so gives the same bits as before.
+        """
+        compiled = self.compiled and self.device.type == "cpu"
+        if not (compiled and "Intel" not in _processor() and _onednn_is_exact()):
+            yield
+            return
+        with _onednn():
+            yield
+
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `function`, compiled for every combination of phase, stage and number of members when it first occurs.
+
+        For a CPU the calls of kernels are also compiled. A step of SAINT has more than a hundred, which are slow in
+        Python.
+        """
+        # torch would make sizes dynamic if they differ between populations, and vmap cannot map dynamic sizes
+        step = torch.compile(function, dynamic=False, options={"cpp_wrapper": self.device.type == "cpu"})
+
+        def quick(*args: Any) -> Any:
+            with self.fast_products():
+                return step(*args)
+
+        return quick
+
+    def forget_compiled(self) -> None:
+        """Discard code compiled for earlier populations: a new one cannot use it, but it counts towards the limit."""
+        torch.compiler.reset()
+        torch._dynamo.config.recompile_limit = _RECOMPILES
+        # Otherwise the sign of ReLU inputs is stored as booleans, which in C++ is slower than a matrix product.
+        torch._functorch.config.recompute_views = self.device.type == "cpu"
+        # internal to torch: users cannot act on it
+        warnings.filterwarnings("ignore", r"`torch\._prims_common\.check` is deprecated", FutureWarning)
+
+    def hardware(self, threads: int, precision: str) -> dict[str, Any]:
+        """Return the record's `hardware`, without a host name."""
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else _processor()
+        return {
+            "device": self.device.type,
+            "name": name,
+            "threads": threads,
+            "compiled": self.compiled,
+            "precision": precision,
+            "shared": _is_shared(self.device, threads),
+        }
+
+    def reset_peak_memory(self) -> None:
+        """Reset the peak memory that `peak_memory_mb` reports."""
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        else:
+            memory.give_back()  # memory of earlier cells
+            memory.reset_peak()
+
+    def peak_memory_mb(self) -> float | None:
+        """Return peak memory in MB since the reset: of tensors on a GPU, of the process on a CPU (`memory.py`)."""
+        return torch.cuda.max_memory_allocated(self.device) / 2**20 if self.device.type == "cuda" else memory.peak_mb()
 
 
 def pick_device(name: str) -> torch.device:
@@ -71,21 +151,6 @@ def pick_precision(name: str, device: torch.device) -> torch.dtype:
 
 
 @contextmanager
-def fast_products(machine: Machine) -> Iterator[None]:
-    """Let oneDNN multiply float32 matrices in code compiled for a CPU, if that is fast and exact.
-
-    For float32, torch uses MKL. MKL uses AVX-512 only on Intel CPUs. On AMD CPUs, oneDNN is twice as fast. Code that is
-    not compiled keeps torch's default and so gives the same bits as before.
-    """
-    compiled = machine.compiled and machine.device.type == "cpu"
-    if not (compiled and "Intel" not in _processor() and _onednn_is_exact()):
-        yield
-        return
-    with _onednn():
-        yield
-
-
-@contextmanager
 def _onednn() -> Iterator[None]:
     """Compute float32 products with oneDNN.
 
@@ -115,19 +180,6 @@ def _onednn_is_exact() -> bool:
     return True
 
 
-def hardware_facts(device: torch.device, threads: int, compiled: bool, precision: str) -> dict[str, Any]:
-    """Return the record's `hardware`, without a host name."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
-    return {
-        "device": device.type,
-        "name": name,
-        "threads": threads,
-        "compiled": compiled,
-        "precision": precision,
-        "shared": _is_shared(device, threads),
-    }
-
-
 def _is_shared(device: torch.device, threads: int) -> bool | None:
     """Return whether other processes use the device, so that times are upper bounds; None if this is unknown.
 
@@ -149,20 +201,6 @@ def _processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def reset_peak_memory(device: torch.device) -> None:
-    """Reset the peak memory that `peak_memory_mb` reports."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    else:
-        memory.give_back()  # memory of earlier cells
-        memory.reset_peak()
-
-
-def peak_memory_mb(device: torch.device) -> float | None:
-    """Return peak memory in MB since the reset: of tensors on a GPU, of the process on a CPU (`memory.py`)."""
-    return torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else memory.peak_mb()
-
-
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an exception says that the GPU or the machine ran out of memory."""
     text = str(error)
@@ -170,3 +208,41 @@ def is_out_of_memory(error: BaseException) -> bool:
         isinstance(error, RuntimeError)
         and ("not enough memory" in text or "out of memory" in text or "can't allocate memory" in text)
     )
+
+
+@cache
+def compiler_exists() -> bool:
+    """Return whether a C++ compiler exists. Compiling for a CPU needs one."""
+    keep_compiled_code()  # first, because the call below fixes torch's folder for this and all later processes
+    from torch._inductor.cpp_builder import get_cpp_compiler
+    from torch._inductor.exc import InvalidCxxCompiler
+
+    try:
+        get_cpp_compiler()
+    except InvalidCxxCompiler:
+        return False
+    return True
+
+
+def keep_compiled_code() -> None:
+    """Store compiled code in the user's cache, for later runs and cells of the same shape; torch's cache is temporary.
+
+    If the user has set TORCHINDUCTOR_CACHE_DIR, that folder is used.
+    """
+    os.environ.setdefault(_KEPT_IN, str(cache_directory() / "compiled"))
+
+
+def remove_damaged(error: BaseException) -> bool:
+    """Remove the cached library that `error` reports as damaged; return whether one was removed.
+
+    A process that is killed while compiling leaves half a file, which torch would always take for complete.
+    """
+    match = _LIBRARY.search(str(error))
+    folder = os.environ.get(_KEPT_IN)
+    if match is None or folder is None:
+        return False
+    library = Path(match.group())
+    if not library.is_file() or not library.is_relative_to(Path(folder).absolute()):
+        return False
+    library.unlink()
+    return True

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +16,7 @@ from llpbench.blocks.assigning import assigned, log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BoolArray, FloatArray, IntArray, Task
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.errors import LLPBenchError, hook_error
-from llpbench.core.files import replace_file
+from llpbench.core.errors import hook_error
 from llpbench.core.metrics import brier_score, macro_auc, test_metrics, verdict
 from llpbench.core.record import CriterionResult, Judged, Real
 from llpbench.core.seeding import generator
@@ -285,36 +282,3 @@ def _pair_accuracy(equal: BoolArray, positive: BoolArray, chance: FloatArray) ->
     expected = float(chance.mean())
     kappa = (accuracy - expected) / (1 - expected) if expected < 1 else float("nan")
     return {"pair-accuracy": accuracy, "pair-chance": expected, "pair-kappa": kappa}
-
-
-def keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str]) -> None:
-    """Write a parquet file with one row for each validation and test row of a task.
-
-    Columns: `row` (index in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. Raises
-    `LLPBenchError` if the file cannot be written.
-    """
-    from pandas import Categorical, DataFrame, concat
-
-    parts = []
-    for part, holdout in (("validation", task.validation), ("test", task.test)):
-        number = len(holdout.rows.numeric)
-        columns = {
-            "row": np.arange(number) if holdout.numbers is None else holdout.numbers,
-            "split": Categorical([part] * number, categories=["validation", "test"]),
-        }
-        if holdout.labels is not None:
-            columns["label"] = Categorical.from_codes(holdout.labels, categories=list(classes))
-        for criterion, of in predicted.items():
-            of_class = zip(classes, of[part].T, strict=True)
-            columns |= {f"{criterion}/{name}": proba.astype(np.float32) for name, proba in of_class}
-        parts.append(DataFrame(columns))
-    content = io.BytesIO()
-    concat(parts, ignore_index=True).to_parquet(content, compression="zstd")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(file, content.getvalue())
-    except OSError as error:
-        raise LLPBenchError(
-            f"predictions cannot be written to {str(file)!r}: {error.strerror or error}. Make room, or leave "
-            "out --save-predictions."
-        ) from error

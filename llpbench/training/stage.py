@@ -26,7 +26,6 @@ from llpbench.core.model import Network
 from llpbench.core.record import CPU_TRAIN
 from llpbench.core.text import one_line
 from llpbench.training.cohort import Cohort, Rungs
-from llpbench.training.device import fast_products
 from llpbench.training.objective import OfMember, Weights, after_step_at, encoding, explained, log_proba
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
@@ -156,7 +155,7 @@ class StageRun:
                 raise hook_error(
                     self.method, "loss", f"must be a single number, got shape {shape}. End the loss with .mean()."
                 )
-            with fast_products(self.cohort.machine):
+            with self.cohort.machine.fast_products():
                 (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
             self.optimisers[turn].step(self.theta, gradient)
             total += losses.detach()

@@ -13,8 +13,7 @@ from llpbench.core.cell import Cell
 from llpbench.core.provenance import NUMERICS, cell_versions, software_facts, utc_now
 from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS
-from llpbench.data.facts import Facts
-from llpbench.data.specs import dataset_spec
+from llpbench.data.specs import Facts, dataset_spec
 from llpbench.training.specification import changed
 
 Predicted = Mapping[str, Mapping[str, FloatArray]]
@@ -41,6 +40,33 @@ class SeedResult:
     predicted: Predicted = field(default_factory=dict)
     """predictions, which are not in the journal (`training/judging.py`); empty unless they are saved"""
 
+    def record(self, cell: Cell, task: Task | None, data_seconds: float, shared: dict[str, Any]) -> Record:
+        """Return the journal's line of one run. `task`: None if the cell failed as a whole."""
+        times = self.times if task is None else {"data": data_seconds} | self.times
+        record: Record = {
+            "schema": SCHEMA,
+            "run": cell.run_id(self.seed),
+            "cell": cell.id,
+            "seed": self.seed,
+            "spec": cell.spec,
+            "status": self.status,
+            "reason": self.reason,
+            "results": self.results if self.status == "ok" else {},
+            "curves": self.curves,
+            "epochs": self.epochs,
+            "parameters": self.parameters,
+            "times": {name: round(seconds, 4) for name, seconds in times.items()},
+            "memory_mb": None if self.memory_mb is None else round(self.memory_mb, 1),
+            "members": self.members,
+            "data": {} if task is None else {"fingerprint": task.fingerprint, "manifest": task.manifest},
+            "bags": {} if task is None else _bag_facts(task),
+            "finished": utc_now(),
+            **shared,  # type: ignore[typeddict-item]
+        }
+        if self.earlier_curves:
+            record["earlier_curves"] = self.earlier_curves
+        return record
+
 
 def cell_facts(cell: Cell) -> dict[str, Any]:
     """Return the record's `method`, `dataset`, `versions`, `numerics`, `code` and `libraries`."""
@@ -60,36 +86,6 @@ def _sizes(facts: Facts | None) -> dict[str, int | None]:
         return dict.fromkeys(("rows", "numeric", "categorical", "classes"))
     features = {"numeric": len(facts.numeric), "categorical": len(facts.categorical)}
     return {"rows": facts.rows, **features, "classes": len(facts.classes) or None}
-
-
-def write_down(
-    cell: Cell, result: SeedResult, task: Task | None, data_seconds: float, shared: dict[str, Any]
-) -> Record:
-    """Return the journal's line of one run. `task`: None if the cell failed as a whole."""
-    times = result.times if task is None else {"data": data_seconds} | result.times
-    record: Record = {
-        "schema": SCHEMA,
-        "run": cell.run_id(result.seed),
-        "cell": cell.id,
-        "seed": result.seed,
-        "spec": cell.spec,
-        "status": result.status,
-        "reason": result.reason,
-        "results": result.results if result.status == "ok" else {},
-        "curves": result.curves,
-        "epochs": result.epochs,
-        "parameters": result.parameters,
-        "times": {name: round(seconds, 4) for name, seconds in times.items()},
-        "memory_mb": None if result.memory_mb is None else round(result.memory_mb, 1),
-        "members": result.members,
-        "data": {} if task is None else {"fingerprint": task.fingerprint, "manifest": task.manifest},
-        "bags": {} if task is None else _bag_facts(task),
-        "finished": utc_now(),
-        **shared,  # type: ignore[typeddict-item]
-    }
-    if result.earlier_curves:
-        record["earlier_curves"] = result.earlier_curves
-    return record
 
 
 def _bag_facts(task: Task) -> dict[str, Any]:

@@ -27,8 +27,7 @@ from llpbench.core.text import reason_of
 from llpbench.core.tuning_spec import Tuning
 from llpbench.training.cell_runs import fit_direct
 from llpbench.training.cohort import Outcome, Trainee, encoder_factory
-from llpbench.training.compilation import remove_damaged
-from llpbench.training.device import Machine, is_out_of_memory
+from llpbench.training.device import Machine, is_out_of_memory, remove_damaged
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained
 from llpbench.tuning.search import Trial

@@ -18,7 +18,7 @@ from llpbench.core.record import SCHEMA, Chosen, Status, TuningRecord
 from llpbench.core.registry import METHODS
 from llpbench.core.tuning_spec import Tuning
 from llpbench.training.cell_runs import at_work, make_task, prepared
-from llpbench.training.device import Machine, hardware_facts, peak_memory_mb, reset_peak_memory
+from llpbench.training.device import Machine
 from llpbench.training.stamp import cell_facts
 from llpbench.tuning.search import Search, Trial, opened
 from llpbench.tuning.trials import Bench, without_test
@@ -41,12 +41,12 @@ def run_tuning(
         bench = _bench(tuning, environment, machine, on_epoch)
         machine, data = bench.machine, [bench.task.fingerprint, bench.task.manifest]
         code = json.dumps([facts["versions"], facts["numerics"], data], sort_keys=True)
-        reset_peak_memory(machine.device)
+        machine.reset_peak_memory()
         with opened(tuning, folder, code, instead) as search:
             trials = make_trials(search, bench)
-    hardware = hardware_facts(machine.device, environment.threads, machine.compiled, tuning.cell.precision)
+    hardware = machine.hardware(environment.threads, tuning.cell.precision)
     return tuning_record(
-        tuning, trials, facts | {"hardware": hardware, "memory_mb": _rounded(peak_memory_mb(machine.device))}
+        tuning, trials, facts | {"hardware": hardware, "memory_mb": _rounded(machine.peak_memory_mb())}
     )
 
 

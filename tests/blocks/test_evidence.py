@@ -116,6 +116,18 @@ def test_draws_stay_in_region_of_density() -> None:
     assert drawn.mean() == pytest.approx(1.0, abs=0.15)
 
 
+def test_trajectory_ends_where_density_is_zero() -> None:
+    seen: list[float] = []
+
+    def one_point(x: FloatArray) -> tuple[float, FloatArray]:
+        seen.append(float(x[0]))
+        return (0.0 if x[0] == 1 else np.inf), np.zeros(1)
+
+    drawn = _hmc(one_point, np.ones(1), np.random.default_rng(0), draws=3, burn_in=2)
+    assert (drawn == 1).all()
+    assert len(seen) == 1 + 5, "one evaluation at the start, and one in each trajectory"
+
+
 def test_empty_features_are_left_out() -> None:
     mean = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
     assert without_zeros(mean).tolist() == [[1.0, 2.0], [0.0, 3.0]]

@@ -10,7 +10,7 @@ from llpbench.core.cell import Cell
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.studies import OPEN, STUDIES, select
-from llpbench.data.facts import built_in_facts
+from llpbench.data.specs import built_in_facts
 from llpbench.data.splits import training_bags
 from llpbench.report.study_tables import MEASURES, _paper_numbers
 from llpbench.running.planning import expand

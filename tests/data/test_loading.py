@@ -15,8 +15,8 @@ import pytest
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import load_plugin
 from llpbench.data import loading
-from llpbench.data.facts import Facts
 from llpbench.data.loading import _cache_path, cache_directory, find_local, load_table
+from llpbench.data.specs import Facts
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 

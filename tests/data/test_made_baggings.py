@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.tables import Table
@@ -111,6 +112,13 @@ class TestDifferences:
             table.numeric[:, 0] = 4000 ** np.random.default_rng(99 + seed).random(4000) // 40  # of any sizes
             found.append(_spread(build_task(table, assign_bags(table, "column:by=a", None, seed)).bags))
         assert np.mean([each or 0.0 for each in found]) == pytest.approx(1.0, abs=0.1)
+
+    def test_spread_matches_hand_computation(self) -> None:
+        """0 and 2 of 2 and 4 rows, of a third: 2 (2/9) + 4 (1/18) over (4/9) 6/5; a suppressed bag does not count."""
+        rows = Rows(np.zeros((9, 0), np.float32), np.zeros((9, 0), np.int64), np.zeros((9, 0), bool))
+        index = np.array([[0, 1, -1, -1], [2, 3, 4, 5], [6, 7, 8, -1]])
+        bags = BaggedRows(rows, index, np.array([[2.0, 0.0], [2.0, 2.0], [np.nan, np.nan]]))
+        assert _spread(bags) == pytest.approx((2 * 2 / 9 + 4 * 2 / 36) / (4 / 9 * 6 / 5))
 
     def test_separation_is_ratio_of_mean_pair_distances(self) -> None:
         table = toy_table(rows=200)

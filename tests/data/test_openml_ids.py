@@ -13,11 +13,8 @@ from downloads import Reply, Server, serve
 from llpbench.core.errors import DataError
 from llpbench.core.tables import Table
 from llpbench.data import loading
-from llpbench.data.catalogue import catalogue, verify
-from llpbench.data.facts import Facts
-from llpbench.data.loading import _cache_path, cache_directory, load_table
-from llpbench.data.specs import dataset_spec
-from llpbench.data.suites import select_datasets
+from llpbench.data.loading import _cache_path, cache_directory, catalogue, load_table, select_datasets, verify
+from llpbench.data.specs import Facts, dataset_spec
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 

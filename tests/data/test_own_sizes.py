@@ -69,9 +69,20 @@ def test_split_by_bags_keeps_bags_whole_and_parts_near_a_tenth(seed: int) -> Non
     assert np.isin(bags[-1], split.train).all(), "a bag of more than a tenth of all rows trains"
 
 
+@pytest.mark.parametrize(
+    ("sizes", "numbers"),
+    [([2] * 25, (19, 3, 3)), ([5] * 20, (16, 2, 2)), ([10] * 10, (8, 1, 1)), ([4] * 10 + [30, 30], (6, 3, 3))],
+)  # 4 and 6 rows are as near to a tenth: the larger number is taken
+def test_parts_end_next_to_a_tenth(sizes: list[int], numbers: tuple[int, ...]) -> None:
+    _, parts = _split_bags(bags_of(*sizes), np.random.default_rng(0), "it")
+    assert tuple(len(parts[part]) for part in PARTS) == numbers
+
+
 def test_too_few_bags_are_refused() -> None:
     with pytest.raises(LLPBenchError, match=r"it makes too few bags.*4 bags, 0 of them"):
         _split_bags(bags_of(5, 5, 5, 5), RNG, "it")
+    with pytest.raises(LLPBenchError, match="too few bags"):
+        _split_bags(bags_of(5, 95), RNG, "it")  # half a tenth is too little
     with pytest.raises(LLPBenchError, match=r"4000 rows in the train part of 'toy'"):
         assign_bags(toy_table(), "column:by=d:least=4000", None, seed=0)
     with pytest.raises(LLPBenchError, match=r"'toy' .*20 training bags, fewer than --max-bags 21"):

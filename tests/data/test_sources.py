@@ -20,10 +20,9 @@ from downloads import DESCRIPTION, Reply, Server, serve
 
 from llpbench.core.errors import DataError
 from llpbench.data import sources
-from llpbench.data.facts import Facts
 from llpbench.data.loading import _cache_path, load_table
 from llpbench.data.sources import GroupLens, OpenML
-from llpbench.data.specs import dataset_spec
+from llpbench.data.specs import Facts, dataset_spec
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 

@@ -13,11 +13,9 @@ import pytest
 from bench import LLPBench
 from repository import ROOT
 
-from llpbench.data.catalogue import verify
-from llpbench.data.facts import Facts, built_in_facts
 from llpbench.data.frames import read_parquet
-from llpbench.data.loading import EMBEDDED, load_table, locate
-from llpbench.data.specs import dataset_spec, dataset_specs
+from llpbench.data.loading import EMBEDDED, load_table, locate, verify
+from llpbench.data.specs import Facts, built_in_facts, dataset_spec, dataset_specs
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 

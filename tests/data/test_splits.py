@@ -17,7 +17,7 @@ from llpbench.core.tables import Table
 from llpbench.data.frames import table_from_frame
 from llpbench.data.loading import load_table
 from llpbench.data.splits import PARTS, _split_rows, assign_bags, largest_bag_size
-from llpbench.data.tasks import build_task
+from llpbench.data.tasks import Scaler, build_task
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
@@ -141,6 +141,13 @@ def test_labels_permuted_within_training_bags_do_not_change_task(table: Table, b
     for task in (before, after):
         np.testing.assert_array_equal(task.train.counts, counts)
     assert before.schema == after.schema
+
+
+def test_constant_column_becomes_exactly_0() -> None:
+    numbers = np.full((3, 1), 0.1)
+    assert numbers.sum() / 3 != 0.1, "the mean of equal numbers has a rounding error"
+    nothing = np.zeros((3, 0), np.int64)
+    assert (Scaler(numbers, nothing, ())(numbers, nothing).numeric == 0).all()
 
 
 def test_normalisation_uses_rows_of_training_bags_only(table: Table) -> None:

@@ -10,10 +10,8 @@ from bench import LLPBench
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import load_plugin, register_suite
-from llpbench.data.facts import built_in_facts
-from llpbench.data.loading import EMBEDDED, locate
-from llpbench.data.specs import dataset_specs
-from llpbench.data.suites import list_suites, select_datasets, suite_datasets
+from llpbench.data.loading import EMBEDDED, list_suites, locate, select_datasets, suite_datasets
+from llpbench.data.specs import built_in_facts, dataset_specs
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 

@@ -12,10 +12,9 @@ from llpbench.core.bags import Rows, Schema
 from llpbench.core.model import Encoder
 from llpbench.core.registry import ENCODERS
 from llpbench.encoders.ft_transformer import FTTransformer
-from llpbench.encoders.realmlp import RealMLP, _ScaledLayer
+from llpbench.encoders.realmlp import RealMLP, TabM, _ScaledLayer, _TabMParams
 from llpbench.encoders.resnet import ResNet
 from llpbench.encoders.saint import Saint, _SaintParams
-from llpbench.encoders.tabm import TabM, _TabMParams
 
 SCHEMA = Schema(numeric=3, cardinalities=(4, 6), classes=2, prior=(0.5, 0.5), rows_per_step=10)
 

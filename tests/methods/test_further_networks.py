@@ -85,3 +85,11 @@ def test_phases_alternate_as_declared(phase: str, moves: set[str]) -> None:
     named = network.named_parameters()
     assert moves == {name.partition(".")[0] for name, each in named if each.grad is not None and each.grad.any()}
     assert {prefix.rstrip(".") for each in method.phases if each.name == phase for prefix in each.modules} <= moves
+
+
+def test_critics_learn_between_turns_of_the_coder() -> None:
+    reconstruct, tell, deceive = LLPAAE(_LLPAAEParams(adversarial=0.3)).phases
+    assert (reconstruct.name, tell.name, deceive.name) == ("reconstruct", "tell", "deceive")
+    assert set(tell.modules) == {"class_critic.", "style_critic."}
+    assert set(deceive.modules) == {*reconstruct.modules} - {"decoder."}
+    assert [phase.rate for phase in (reconstruct, tell, deceive)] == [1, 1, 0.3]

@@ -33,7 +33,7 @@ from llpbench.running.executors.debug import Debug
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import resolve
-from llpbench.training import compilation
+from llpbench.training import device
 
 KILLS = int(os.environ.get("LLPBENCH_TEST_KILLS", "1"))
 """how often the test of SIGKILL kills"""
@@ -282,7 +282,7 @@ def test_job_without_record_is_reported(tiny_bench: Path, tmp_path: Path, monkey
 
 
 def test_missing_device_is_refused(tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "compiler_exists", lambda: False)
+    monkeypatch.setattr(device, "compiler_exists", lambda: False)
     lacking = ({"device": "cuda:99"}, {"device": "cpu", "precision": "bfloat16"}, {"device": "cpu", "compile": True})
     for flags in lacking:
         with pytest.raises(LLPBenchError) as error:

@@ -132,3 +132,19 @@ def test_unknown_names_and_missing_result_are_refused(own: dict[str, Any], told:
 def test_integer_buffers_are_not_averaged() -> None:
     with pytest.raises(ValueError, match="codes"):
         trained(Careless(SMALL), [0])
+
+
+def test_gradient_of_each_member_is_clipped() -> None:
+    """As torch's AdamW after `clip_grad_norm_`, member by member."""
+    gradients = torch.tensor([[[3.0, 4.0], [0.3, 0.4]], [[0.3, 0.4], [3.0, 4.0]]])
+    theta = torch.ones(2, 2)
+    ours = AdamW(theta, torch.tensor([0.1, 0.2]), torch.tensor([0.0, 0.5]), 1.0)
+    rows = [row.clone().requires_grad_() for row in theta.unbind()]
+    others = [torch.optim.AdamW([rows[0]], 0.1, weight_decay=0.0), torch.optim.AdamW([rows[1]], 0.2, weight_decay=0.5)]
+    for gradient in gradients:
+        ours.step(theta, gradient)
+        for row, own, other in zip(rows, gradient, others, strict=True):
+            row.grad = own.clone()
+            torch.nn.utils.clip_grad_norm_([row], 1.0)
+            other.step()
+    torch.testing.assert_close(theta, torch.stack(rows).detach())

@@ -14,8 +14,7 @@ import torch
 from llpbench.core.cell import Environment, Protocol
 from llpbench.training import cell_runs, device
 from llpbench.training.cell_runs import REPAID_AFTER, _compiles_on_cpu, _most_together
-from llpbench.training.compilation import keep_compiled_code, remove_damaged
-from llpbench.training.device import Machine, fast_products
+from llpbench.training.device import Machine, keep_compiled_code, remove_damaged
 from llpbench.training.specification import make_cell
 
 
@@ -77,7 +76,7 @@ def test_compiled_code_goes_to_cache_by_default(tmp_path: Path, monkeypatch: pyt
     keep_compiled_code()
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "mine"
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
-    code = "import os; from llpbench.training import compilation; compilation.compiler_exists(); "
+    code = "import os; from llpbench.training import device; device.compiler_exists(); "
     code += "print(os.environ['TORCHINDUCTOR_CACHE_DIR'])"  # the first look for a compiler must not choose another
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(tmp_path / "compiled")
@@ -102,9 +101,9 @@ def test_onednn_multiplies_only_exact_compiled_float32(
     monkeypatch.setattr(device, "_onednn_is_exact", lambda: exact)
     monkeypatch.setattr(device, "_processor", lambda: processor)
     before = MATMUL.fp32_precision
-    with fast_products(machine):
+    with machine.fast_products():
         assert (MATMUL.fp32_precision != before) is quick
     assert MATMUL.fp32_precision == before
-    with pytest.raises(ZeroDivisionError), fast_products(machine):
+    with pytest.raises(ZeroDivisionError), machine.fast_products():
         _ = 1 / 0
     assert MATMUL.fp32_precision == before

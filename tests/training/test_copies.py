@@ -14,7 +14,7 @@ from llpbench.core.bags import Rows, Schema, Task
 from llpbench.core.method import DirectMethod, MethodParams
 from llpbench.core.model import Encoder, Encoding, Network, Random
 from llpbench.core.registry import METHODS
-from llpbench.encoders.tabm import TabM, _TabMParams
+from llpbench.encoders.realmlp import TabM, _TabMParams
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.self_llp import SelfLLP, _SelfLLPParams
 from llpbench.training.objective import build_copies, encoding, log_proba, loss_at
@@ -78,13 +78,14 @@ class Direct(DLLP):
 
 
 def test_copies_use_mean_of_losses() -> None:
-    """Two copies that say 0.9 and 0.1 of a bag of proportion 0.5."""
+    """Two copies that say 0.9 and 0.1 of a bag of proportion 0.8."""
     method, logit = Direct(MethodParams(learning_rate=0.01, hidden=8)), math.log(9)
     network = build_copies(method, Constant((logit, -logit)), Schema(1, (), 2, (0.5, 0.5), 2))
-    bags = make_bags(no_features(1, 2), torch.ones(1, 2, dtype=torch.bool), [[0.5, 0.5]])
+    bags = make_bags(no_features(1, 2), torch.ones(1, 2, dtype=torch.bool), [[0.2, 0.8]])
     assert network.get_parameter("encoder.value").tolist() == pytest.approx([logit, -logit])
     loss = loss_at(moment())(network, method, bags, torch.tensor(3))
-    assert float(loss.detach()) == pytest.approx(0.510826, abs=1e-6)
+    each = [0.2 * math.log(0.2 / (1 - p)) + 0.8 * math.log(0.8 / p) for p in (0.9, 0.1)]
+    assert float(loss.detach()) == pytest.approx(sum(each) / 2, abs=1e-6)
     assert log_proba(network, method, bags).exp().flatten().tolist() == pytest.approx([0.5] * 4)
     assert encoding(network, method, bags).flatten().tolist() == pytest.approx([0.0] * 2, abs=1e-6)
 

@@ -20,7 +20,15 @@ from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
 from llpbench.training.cell_runs import run_cell
-from llpbench.training.judging import _class_awareness, _known_bag_metrics, _pair_accuracy, _whole_bag_metrics, judge
+from llpbench.training.judging import (
+    _class_awareness,
+    _known_bag_metrics,
+    _pair_accuracy,
+    _score,
+    _whole_bag_metrics,
+    full_verdict,
+    judge,
+)
 from llpbench.training.specification import make_cell
 
 LABELS = np.array([0, 0, 0, 1, 1])
@@ -147,6 +155,13 @@ def test_training_predictions_sum_to_bags(task: Task) -> None:
     knowing = _whole_bag_metrics(task, np.eye(2)[labels] * 0.02 + 0.49)
     assert knowing["accuracy-whole-bags"] == 1.0
     assert knowing["auc-whole-bags"] > of_share["auc-whole-bags"] + 0.05
+    told = np.tile(task.bags.prior, (len(task.test.rows.numeric), 1))
+    judged = full_verdict(task, told, np.tile(task.bags.prior, (rows, 1)))["test"]
+    assert judged == {
+        **verdict(told, task.test)["test"],
+        **_known_bag_metrics(task, share * 0 + task.bags.prior, told),
+        **of_share,
+    }
 
 
 @pytest.mark.parametrize("members", [1, 2])
@@ -176,4 +191,5 @@ def test_uninformative_bags_are_not_known(adult: Table, bagging: str) -> None:
 
 def test_single_class_and_zero_rows_are_handled() -> None:
     assert math.isnan(_class_awareness(np.ones((4, 2)), np.zeros(4, int))["cas"])
+    assert _score(-1.0, -1.0) == 0.5
     assert math.isfinite(_class_awareness(np.zeros((4, 2)), np.array([0, 0, 1, 1]))["cas"])

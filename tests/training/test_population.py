@@ -22,8 +22,7 @@ from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.encoders.saint import Saint, SaintRow, _SaintParams, _SaintRowParams
 from llpbench.methods.dllp import DLLP
 from llpbench.training.cohort import EncoderFactory, Trainee
-from llpbench.training.compilation import compiler_exists
-from llpbench.training.device import Machine
+from llpbench.training.device import Machine, compiler_exists
 from llpbench.training.population import Population
 from llpbench.training.stage import StageRun
 

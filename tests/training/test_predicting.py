@@ -9,8 +9,7 @@ from small import population, small_encoder
 from llpbench.core.method import Stage
 from llpbench.methods.dllp import DLLP
 from llpbench.training.cohort import Prediction
-from llpbench.training.compilation import compiler_exists
-from llpbench.training.device import Machine
+from llpbench.training.device import Machine, compiler_exists
 from llpbench.training.objective import log_proba
 from llpbench.training.stage import StageRun, _MemberView
 from llpbench.training.training_data import stacked_rows

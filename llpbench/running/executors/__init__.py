@@ -163,7 +163,7 @@ def run_job(
 
 def failure(job: Job, reason: str, status: Status = "failed") -> Result:
     """Return the result of a job that failed as a whole."""
-    from llpbench.training.stamp import SeedResult, cell_facts, write_down  # torch
+    from llpbench.training.stamp import SeedResult, cell_facts  # torch
 
     facts = {**cell_facts(job.cell), "hardware": {}}
     if job.tuning is not None:
@@ -171,4 +171,4 @@ def failure(job: Job, reason: str, status: Status = "failed") -> Result:
 
         return tuning_record(job.tuning, [], {**facts, "memory_mb": None}, reason, status)
     results = (SeedResult(seed, status, reason, members=0) for seed in job.seeds)
-    return [write_down(job.cell, result, None, 0.0, facts) for result in results]
+    return [result.record(job.cell, None, 0.0, facts) for result in results]
