@@ -13,7 +13,7 @@ import pandas as pd
 from llpbench.core.errors import DataError, LLPBenchError, warn
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import near_names
-from llpbench.owndata.count_ranges import MOST, read_range
+from llpbench.owndata.count_ranges import MOST, Range
 from llpbench.tables.bag_keys import bag_index, bag_keys
 from llpbench.tables.column_names import column_of, csv_line, csv_parts, has_column, place_of, plain, split_names
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
@@ -152,7 +152,7 @@ class BagFile:
         """Return the ranges among the texts of a column of counts that are not numbers, by line; None for others."""
         if whole or not self.counts or column.percent:
             return pd.Series(None, index=column.broken.index, dtype=object)
-        return column.broken.map(read_range).astype(object)
+        return column.broken.map(Range.read).astype(object)
 
     def _with_ranges(self, numbers: pd.DataFrame, texts: dict[str, pd.Series]) -> pd.DataFrame:
         """Return numbers with the texts of ranges in their place, and warn of them."""
@@ -163,7 +163,7 @@ class BagFile:
             numbers[name] = numbers[name].astype(object)
             numbers.loc[each.index, name] = each.astype(object)
         name, text = next((name, each.iloc[0]) for name, each in texts.items() if len(each))
-        known = read_range(text)
+        known = Range.read(text)
         assert known is not None
         warn(
             "file",
