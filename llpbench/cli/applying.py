@@ -276,7 +276,7 @@ def estimate(
     from llpbench.owndata.logit_draws import ProcessDraws
     from llpbench.owndata.progress import progress_display
     from llpbench.tables.column_names import split_names
-    from llpbench.tables.writing import write_rows
+    from llpbench.tables.writing import written
 
     if not files.bag_column:
         raise LLPBenchError("estimate needs the bag of each row. Add --bag-column.")
@@ -296,7 +296,8 @@ def estimate(
             raise LLPBenchError(f"--class must be one of --among, got {label!r}.")
         with progress_display() as progress:
             found = rows.estimate(names, some or None, progress=progress)
-    write_rows(found, files.out, NUMBERS)
+    with written(files.out, NUMBERS) as write:
+        write(found)
     overall = found[(found[keys] == ALL).all(axis="columns")]
     groups, bags = len(overall) // overall["class"].nunique(), len(found[keys].drop_duplicates()) - 1
     shown = _where(found, wanted, keys) if wanted else overall

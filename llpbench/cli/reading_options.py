@@ -128,11 +128,11 @@ def read_pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
 
 def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
     """Return whether rows are read in batches: as `requested`, or above `LARGE` if the method is `able` to."""
-    from llpbench.tables.row_files import unpacked_bytes
+    from llpbench.tables.table_sources import TableSource
 
     if requested is not None or not able:
         return bool(requested)
-    size = unpacked_bytes(rows)
+    size = sum(source.values for source in TableSource.all(rows))
     if size > LARGE:
         told = f"{rows} has about {size / 1e9:.0f} GB of values: read in batches (--in-memory reads all at once)"
         echo(f"llpbench: {told}", err=True)

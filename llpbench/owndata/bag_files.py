@@ -17,8 +17,8 @@ from llpbench.owndata.count_ranges import MOST, Range
 from llpbench.tables.bag_keys import bag_index, bag_keys
 from llpbench.tables.column_names import column_of, csv_line, csv_parts, has_column, place_of, plain, split_names
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
-from llpbench.tables.number_text import MISSING, NumberText, read_number_text, reading_of
-from llpbench.tables.row_files import read_rows
+from llpbench.tables.number_text import MISSING, NumberText
+from llpbench.tables.row_files import RowBatches
 from llpbench.tables.texts import as_text
 
 _MOST_MARKS = 5
@@ -58,7 +58,7 @@ class BagFile:
                 else "the counts of bags are missing. Name their columns with --counts or --proportions."
             )
         long = self.class_column is not None
-        frame = read_rows(self.path, features=(), form=self.form, columns=self._columns())
+        frame = RowBatches(self.path, features=(), form=self.form, columns=self._columns()).together()
         values = split_names(self.counts or self.proportions, list(frame.columns))
         if long and len(values) != 1:
             raise LLPBenchError(
@@ -119,9 +119,9 @@ class BagFile:
         columns = {name: column_of(frame, name, self.path) for name in names}
         missing = {*self.suppressed, *MISSING}
         every = pd.concat([as_text(column) for column in columns.values()], ignore_index=True)
-        decimal = self.form.decimal or read_number_text(every, missing=missing, known_gaps=False).decimal
+        decimal = self.form.decimal or NumberText.read(every, missing=missing, known_gaps=False).decimal
         found = {
-            name: read_number_text(column, decimal=decimal, missing=missing, known_gaps=False)
+            name: NumberText.read(column, decimal=decimal, missing=missing, known_gaps=False)
             for name, column in columns.items()
         }
         ranges = {name: self._ranges(each, whole=whole) for name, each in found.items()}
@@ -178,7 +178,7 @@ class BagFile:
         """Warn about the first column with numbers that Python does not read."""
         first = next((name for name, each in found.items() if each.example is not None), None)
         if first is not None:
-            warn("file", f"file {str(self.path)!r}: {reading_of(first, found[first])}.")
+            warn("file", f"file {str(self.path)!r}: {found[first].told(first)}.")
 
 
 def one_per_bag(values: pd.Series, bags: pd.Index, path: Path) -> pd.Series:

@@ -25,7 +25,7 @@ from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import column_of_rows
 from llpbench.tables.column_names import column_of
-from llpbench.tables.number_text import read_number_text
+from llpbench.tables.number_text import NumberText
 
 MOST_REPEATED = 2_000_000
 """Largest number of repeated rows."""
@@ -45,7 +45,7 @@ def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
 def weights_of_column(frame: pd.DataFrame, name: str, path: Path) -> FloatArray:
     """Return a column of a file as weights. Raises `LLPBenchError` as `read_weights` does, with the column's name."""
     column = column_of(frame, name, path)
-    values = column if pd.api.types.is_numeric_dtype(column) else read_number_text(column).values
+    values = column if pd.api.types.is_numeric_dtype(column) else NumberText.read(column).values
     return _finite(values, column, f" in column {str(column.name)!r}")
 
 
