@@ -151,7 +151,7 @@ def _read(
     from llpbench.owndata.bag_files import BagFile, one_per_bag, require_common_bags
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys
-    from llpbench.tables.column_names import column_of, has_column, split_names
+    from llpbench.tables.column_names import column_of, matching_column, split_names
     from llpbench.tables.row_files import RowBatches
 
     kinds, keep_key = read_pairs(types, "--types"), facts["keep_key"]
@@ -167,18 +167,19 @@ def _read(
         return [str(column_of(frame, name, rows).name) for name in names]
 
     known = list(frame.columns)
-    by_table = _groupings(bags, bag_column)
+    one = len(bags) == 1
+    if not one and len(bags) != len(bag_column):
+        raise LLPBenchError(
+            f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(bag_column)}. Give each "
+            "table of bags its own --bag-column, or leave the other tables out."
+        )
+    by_table = [(path, bag_column if one else (bag_column[place],)) for place, path in enumerate(bags)]
     groupings = [(path, key_names(given, known)) for path, given in by_table]
-    one = len(groupings) == 1
     if large and not one:
         raise LLPBenchError("several --bags and --out-of-core cannot be combined. Leave one of them out.")
     with warnings_as_lines(), reading("bags"):
-        more: dict[str, Any] = {"size_column": size_column, "time_column": time_column}
-        form = formats.bags
-        tables = [
-            BagFile(path, key_names(given, known, of_bags=True), **columns, **more, form=form).read(known)
-            for path, given in by_table
-        ]
+        more = columns | {"size_column": size_column, "time_column": time_column, "form": formats.bags}
+        tables = [BagFile(path, key_names(given, known, of_bags=True), **more).read(known) for path, given in by_table]
     out = named(split_names(leave_out, known))
     texts = named(name for name, kind in kinds.items() if kind == "text")
     if large:
@@ -198,7 +199,7 @@ def _read(
     key_columns = named(names)
     times = table.pop("time", None)
     if time_column is not None:
-        if has_column(frame, time_column):
+        if matching_column(time_column, known):
             column = column_of(frame, time_column, rows)
             out += [str(column.name)] if column.name not in key_columns else []
             times = one_per_bag(column, bag_index(keys[0]), rows) if times is None else times
@@ -222,16 +223,8 @@ def _read(
             **facts,
         )
     kept = [name for name in key_columns if keep_key and name not in out]
-    return (
-        features,
-        data,
-        {
-            "missing": list(formats.rows.missing),
-            "decimals": decimals,
-            "keys": kept,
-            **({} if times is None else {"time": times}),
-        },
-    )
+    read = {"missing": list(formats.rows.missing), "decimals": decimals, "keys": kept}
+    return features, data, read if times is None else read | {"time": times}
 
 
 def _sampled(
@@ -256,18 +249,6 @@ def _sampled(
     if message:
         echo(f"llpbench: {message}", err=True)
     return frame, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}
-
-
-def _groupings(bags: tuple[Path, ...], given: tuple[str, ...]) -> list[tuple[Path, tuple[str, ...]]]:
-    """Return the tables of bags, each with its --bag-column."""
-    if len(bags) == 1:
-        return [(bags[0], given)]
-    if len(bags) != len(given):
-        raise LLPBenchError(
-            f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(given)}. Give each table "
-            "of bags its own --bag-column, or leave the other tables out."
-        )
-    return [(path, (text,)) for path, text in zip(bags, given, strict=True)]
 
 
 def _warn_of(doubts: Doubts | None) -> None:

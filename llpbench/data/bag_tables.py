@@ -13,7 +13,6 @@ import numpy as np
 
 from llpbench.core.bags import BoolArray, FloatArray, IntArray, Ragged
 from llpbench.core.errors import LLPBenchError, argument, either
-from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
 
 _ROUNDED = 0.02
@@ -298,7 +297,7 @@ class BagTable:
         if not (noise and sampled):
             faults.insert(0, self._impossible_values(labels, given, values, unit, noise, hint))
         possible = np.isfinite(values).all(axis=1) & ~np.any([faulty for faulty, _ in faults], axis=0)
-        ignore = advice_to_ignore(possible) if self.at_fit else ""
+        ignore = self.advice_to_ignore(possible)
         for faulty, message in faults:
             if faulty.any() and not suppress:
                 extent = _how_many(int(faulty.sum()), len(faulty))
@@ -310,6 +309,13 @@ class BagTable:
         if noise == 0:
             share = share / share.sum(axis=1, keepdims=True)
         return np.asarray(share * labels.sizes[:, None])
+
+    def advice_to_ignore(self, possible: BoolArray) -> str:
+        """Return advice to ignore bags with impossible counts; "" if too few bags with `possible` counts would remain.
+
+        It is only for `fit`.
+        """
+        return f" To ignore these bags, use {_SUPPRESS}." if self.at_fit and possible.sum() >= _FEWEST_BAGS else ""
 
     def suppressed(self, labels: BagLabels) -> int:
         """Return the number of bags in `labels` that have no counts in the table."""
@@ -507,11 +513,6 @@ class BagTable:
         return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), message
 
 
-def advice_to_ignore(possible: BoolArray) -> str:
-    """Return advice to ignore bags with impossible counts; "" if too few bags with `possible` counts would remain."""
-    return f" To ignore these bags, use {_SUPPRESS}." if possible.sum() >= _FEWEST_BAGS else ""
-
-
 def _how_many(number: int, bags: int) -> str:
     """Return a sentence that says how many bags have the same problem."""
     return f"{number:,} of {plural(bags, 'bag')} {verb(number)} this problem."
@@ -541,22 +542,6 @@ def _has_digits(numbers: FloatArray, digits: int) -> bool:
 
 _Fault = tuple[BoolArray, Callable[[int, str, str], str]]
 """for each bag whether it is faulty, and a function that returns the message for the first one"""
-
-
-def ascending(classes: Sequence[Hashable]) -> list[int]:
-    """Return the positions of the classes in ascending order.
-
-    Raises `LLPBenchError` for fewer than two, repeated or mixed classes.
-    """
-    if len(classes) < 2 or len(set(classes)) < len(classes):
-        raise LLPBenchError(f"classes must be at least two, without repeats, got {list(classes)}")
-    mixed = f"classes must be all texts or all numbers, got {list(classes)}"
-    if not all(isinstance(label, TEXT_TYPES) for label in classes):
-        raise LLPBenchError(mixed)
-    try:
-        return sorted(range(len(classes)), key=lambda place: classes[place])  # type: ignore[arg-type,return-value]
-    except TypeError as error:
-        raise LLPBenchError(mixed) from error
 
 
 def shown(names: Sequence[Hashable], most: int = 5) -> str:

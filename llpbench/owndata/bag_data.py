@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -25,7 +26,6 @@ from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.reading_bags import as_pandas, read_bag_labels, read_bag_table
 from llpbench.owndata.count_ranges import RangedCounts
-from llpbench.owndata.fitting import is_number
 from llpbench.owndata.weights import read_weights
 
 _Counted = Literal["rows", "whole bags", "others"]
@@ -153,7 +153,7 @@ class BagData:
         ):
             if value not in known:
                 raise LLPBenchError(f"{argument(name)} must be {' or '.join(map(repr, known))}, got {value!r}.")
-        if not (is_number(noise) and 0 <= noise <= _MOST_NOISE):
+        if isinstance(noise, bool) or not (isinstance(noise, Real) and 0 <= noise <= _MOST_NOISE):
             raise LLPBenchError(
                 f"{argument('noise')} must be a standard deviation from 0 to {_MOST_NOISE:g}, got {noise!r}."
             )

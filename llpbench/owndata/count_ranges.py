@@ -28,7 +28,7 @@ from scipy.special import betaln, expit, gammaln, logit, logsumexp
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels, BagTable, advice_to_ignore
+from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.reading_bags import read_bag_table
 
 _NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?)"
@@ -165,7 +165,7 @@ class CountRanges:
             raise LLPBenchError(
                 f"bag {labels.names[bag]!r} has {size[bag]:,.10g} rows, but its counts are {first} and {last} "
                 f"({plural(int(off.sum()), 'such bag')} in all). Correct them."
-                f"{advice_to_ignore(exact | (ranged & ~off))}"
+                f"{table.advice_to_ignore(exact | (ranged & ~off))}"
             )
         bags = np.flatnonzero(ranged & ~off)
         return cls(bags, least[bags], most[bags]), {labels.names[bag] for bag in np.flatnonzero(ranged)}

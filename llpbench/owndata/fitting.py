@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, is_dataclass, replace
+from numbers import Real
 from typing import Any, get_args
 
 import numpy as np
@@ -145,7 +146,7 @@ class FitSettings:
         if isinstance(sizes, type) and is_dataclass(sizes):
             read_params(sizes, self.encoder_params, owner=self.encoder)
         read_params(PretrainingParams, self.pretraining_params, owner="pretraining")
-        if not (is_number(self.validation) and 0 < self.validation < 1):
+        if isinstance(self.validation, bool) or not (isinstance(self.validation, Real) and 0 < self.validation < 1):
             raise LLPBenchError(f"validation must be a share of bags between 0 and 1, got {self.validation!r}.")
 
 
@@ -165,11 +166,6 @@ def require_whole(name: str, value: Any, least: int) -> None:
     """Raise `LLPBenchError` unless an argument is a whole number, `least` or more."""
     if not isinstance(value, int | np.integer) or value < least:
         raise LLPBenchError(f"{argument(name)} must be a whole number from {least}, got {value!r}.")
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value is a single number, of Python or of numpy."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,9 @@ import pandas as pd
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, argument, either, warn
+from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
-from llpbench.data.bag_tables import BagLabels, BagTable, ascending
+from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.frames import is_numeric
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.columns import FeatureColumns, as_frame
@@ -114,7 +115,7 @@ class TrainingSet:
             _require_no_shares(table)
         named = table.classes(data.classes)
         _require_classes(len(named), len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
-        order = ascending(named)
+        order = _ascending(named)
         classes = [named[place] for place in order]
         of_bags = of_bags.matched(table, drop_unmatched=data.drop_unmatched)
         of_bags.require_people()
@@ -197,6 +198,22 @@ class TrainingSet:
             left_out=left_out,
             ranges=ranges,
         )
+
+
+def _ascending(classes: Sequence[Hashable]) -> list[int]:
+    """Return the positions of the classes in ascending order.
+
+    Raises `LLPBenchError` for fewer than two, repeated or mixed classes.
+    """
+    if len(classes) < 2 or len(set(classes)) < len(classes):
+        raise LLPBenchError(f"classes must be at least two, without repeats, got {list(classes)}")
+    mixed = f"classes must be all texts or all numbers, got {list(classes)}"
+    if not all(isinstance(label, TEXT_TYPES) for label in classes):
+        raise LLPBenchError(mixed)
+    try:
+        return sorted(range(len(classes)), key=lambda place: classes[place])  # type: ignore[arg-type,return-value]
+    except TypeError as error:
+        raise LLPBenchError(mixed) from error
 
 
 def _require_classes(classes: int, rows: int) -> None:

@@ -29,7 +29,7 @@ from llpbench.core.text import one_line, plural
 from llpbench.tables.column_names import column_of, csv_line, place_of, plain
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
 from llpbench.tables.number_text import MISSING, NumberText
-from llpbench.tables.table_sources import HEAD, TableSource, parts_of
+from llpbench.tables.table_sources import HEAD, TableSource
 from llpbench.tables.texts import as_text
 from llpbench.tables.workbooks import sheet_as_csv
 
@@ -108,7 +108,7 @@ class RowBatches:
         self._keys, self._features = [*map(plain, keys)], None if features is None else {*map(plain, features)}
         self._texts = {plain(name) for name, kind in self._types.items() if kind == "text"}
         self._default = None if decimals is None else "."
-        self._files = parts_of(path)
+        self._files = TableSource.files(path)
         """size and time of each part, before anything was read"""
         self._sources = TableSource.all(path)
         self._decimal: str | None = None
@@ -189,7 +189,7 @@ class RowBatches:
         self._require_unchanged()
 
     def _require_unchanged(self) -> None:
-        now = parts_of(self.path)
+        now = TableSource.files(self.path)
         if changed := [path for path in {**self._files, **now} if self._files.get(path) != now.get(path)]:
             raise DataError(
                 f"file {str(changed[0])!r} was changed, added or removed while {str(self.path)!r} was read. Run the "

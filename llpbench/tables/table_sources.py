@@ -70,25 +70,25 @@ class TableSource:
         """Return the files of a path (a file, a folder or a pattern). Raises `DataError` if there is none."""
         if str(path) == "-":
             raise DataError("standard input cannot be read, got -. Give a file.")
-        if not (files := parts_of(path)):
+        if not (files := TableSource.files(path)):
             what = f"folder {str(path)!r} has no table" if path.is_dir() else f"there is no file {str(path)!r}"
             raise DataError(f"{what}. Give a .csv, .tsv, .xlsx or .parquet file, or a folder with such files.")
         return [_source(each, _keys(each.relative_to(path)) if path.is_dir() else ()) for each in files]
 
-
-def parts_of(path: Path) -> dict[Path, tuple[int, int]]:
-    """Return the files of a path that is a file, a folder or a pattern, each with its size and time; none if absent."""
-    if path.is_dir():
-        files = [each for each in path.rglob("*") if _is_part(each.relative_to(path))]
-    else:
-        files = [path] if path.exists() else [*map(Path, glob.glob(str(path), recursive=True))]
-    found = {}
-    for file in sorted(files):
-        with suppress(FileNotFoundError):  # removed just now
-            if not file.is_dir():
-                status = file.stat()
-                found[file] = status.st_size, status.st_mtime_ns
-    return found
+    @staticmethod
+    def files(path: Path) -> dict[Path, tuple[int, int]]:
+        """Return the files of a path (a file, a folder or a pattern), each with its size and time; none if absent."""
+        if path.is_dir():
+            files = [each for each in path.rglob("*") if _is_part(each.relative_to(path))]
+        else:
+            files = [path] if path.exists() else [*map(Path, glob.glob(str(path), recursive=True))]
+        found = {}
+        for file in sorted(files):
+            with suppress(FileNotFoundError):  # removed just now
+                if not file.is_dir():
+                    status = file.stat()
+                    found[file] = status.st_size, status.st_mtime_ns
+        return found
 
 
 def _is_part(path: Path) -> bool:
