@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.choosing import MethodChoice
     from llpbench.owndata.doubts import Doubts
-    from llpbench.tables.row_files import RowBatches
 
 _PATH = AnyPath(path_type=Path)
 
@@ -149,6 +148,8 @@ def _read(
 
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.bag_files import BagFile, one_per_bag, require_common_bags
+    from llpbench.owndata.in_batches import draw_bags
+    from llpbench.owndata.progress import progress_display
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys
     from llpbench.tables.column_names import column_of, matching_column, split_names
@@ -183,10 +184,11 @@ def _read(
     out = named(split_names(leave_out, known))
     texts = named(name for name, kind in kinds.items() if kind == "text")
     if large:
-        with warnings_as_lines(), reading("rows"):
-            frame, tables[0] = _sampled(
-                batches, groupings[0][1], tables[0], most_rows=most_rows, seed=seed, drop_unmatched=drop_unmatched
-            )
+        with warnings_as_lines(), reading("rows"), progress_display() as progress:
+            drawn: dict[str, Any] = {"seed": seed, "drop_unmatched": drop_unmatched, "progress": progress}
+            frame, tables[0], message = draw_bags(batches, groupings[0][1], tables[0], most_rows, **drawn)
+        if message:
+            echo(f"llpbench: {message}", err=True)
     decimals = frame.attrs["decimals"]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
     weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
@@ -225,30 +227,6 @@ def _read(
     kept = [name for name in key_columns if keep_key and name not in out]
     read = {"missing": list(formats.rows.missing), "decimals": decimals, "keys": kept}
     return features, data, read if times is None else read | {"time": times}
-
-
-def _sampled(
-    batches: RowBatches, keys: list[str], table: dict[str, Any], *, most_rows: int, seed: int, drop_unmatched: bool
-) -> tuple[DataFrame, dict[str, Any]]:
-    """Return the rows of all bags or of a sample of them, and the `table` without bags that were not drawn."""
-    from llpbench.owndata.in_batches import draw_bags
-    from llpbench.owndata.progress import progress_display
-    from llpbench.tables.bag_keys import bag_index
-
-    bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
-    with progress_display() as progress:
-        frame, left_out, message = draw_bags(
-            batches,
-            keys,
-            bags["counts" if "counts" in bags else "proportions"],
-            most_rows,
-            seed=seed,
-            drop_unmatched=drop_unmatched,
-            progress=progress,
-        )
-    if message:
-        echo(f"llpbench: {message}", err=True)
-    return frame, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}
 
 
 def _warn_of(doubts: Doubts | None) -> None:

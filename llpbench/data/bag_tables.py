@@ -129,9 +129,17 @@ class BagLabels:
                 f"no bag of {_ROWS} ({shown(self.names, 3)}) has {table.what}; bags with {table.what} are "
                 f"{shown(table.names, 3)}. Use the same bag names in both."
             )
+        return self.only(listed)
+
+    def only(self, listed: BoolArray) -> BagLabels:
+        """Return the labels without bags that are not `listed` [bags]. Their rows have no bag."""
         place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)
         names = [name for name, there in zip(self.names, listed, strict=True) if there]
-        return BagLabels(place[self.of_row], names, weights=self.weights, copies=self.copies)
+        return replace(self, of_row=place[self.of_row], names=names)
+
+    def of_rows(self, rows: BoolArray) -> BagLabels:
+        """Return the labels of some `rows` [rows]."""
+        return replace(self, of_row=self.of_row[rows], weights=None if self.weights is None else self.weights[rows])
 
     def _require_matched(self, table: BagTable, listed: BoolArray) -> None:
         what, drop = table.what, f"use {_DROP}."

@@ -211,18 +211,11 @@ class BagData:
 
     def some(self, names: Container[Hashable]) -> tuple[Self, BoolArray]:
         """Return the data of some bags, and which rows are in them [rows]. There must be a single grouping."""
-        chosen = np.array([*(name in names for name in self.labels.names), False])
-        place = np.append(np.cumsum(chosen[:-1]) - 1, -1)
-        rows: BoolArray = chosen[self.labels.of_row]
-        labels = replace(
-            self.labels,
-            of_row=place[self.labels.of_row[rows]],
-            names=[name for name in self.labels.names if name in names],
-            weights=None if self.labels.weights is None else self.labels.weights[rows],
-        )
+        labels = self.labels.only(np.array([name in names for name in self.labels.names], dtype=bool))
+        rows: BoolArray = labels.of_row >= 0
         table = None if self.table is None else self.table.of(names)
         ranges = None if self.ranges is None else self.ranges.of(names, self.labels)
-        return replace(self, labels=labels, table=table, ranges=ranges), rows
+        return replace(self, labels=labels.of_rows(rows), table=table, ranges=ranges), rows
 
     def rows(self, X: Any) -> Any:
         """Return the rows of X that `labels` are of: X, or copies of it for several groupings."""

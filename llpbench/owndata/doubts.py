@@ -9,7 +9,7 @@ from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from scipy.special import log_softmax
-from scipy.stats import rankdata
+from scipy.stats import spearmanr
 
 from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
@@ -139,9 +139,5 @@ def _noise(process: LogitProcess, classes: Sequence[int]) -> float:
 
 def _rank_correlation(one: FloatArray, other: FloatArray, classes: Sequence[int]) -> float:
     """Return Spearman's rank correlation, mean over classes; 0 if a member predicts the same for all rows."""
-    found = []
-    for label in classes[1:] if len(classes) == 2 else classes:
-        a, b = one[:, label], other[:, label]
-        ranks = rankdata(a), rankdata(b)
-        found.append(float(np.corrcoef(*ranks)[0, 1]) if min(np.ptp(each) for each in ranks) > 0 else 0.0)
-    return float(np.mean(found))
+    pairs = [(one[:, label], other[:, label]) for label in (classes[1:] if len(classes) == 2 else classes)]
+    return float(np.mean([spearmanr(*pair).statistic if min(map(np.ptp, pair)) > 0 else 0.0 for pair in pairs]))

@@ -310,9 +310,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table, drop = data.table, data.drop_unmatched
         labels, found = self._counts_of(data, self._table if table is None else table, drop or table is None)
         if drop:
-            inside, weights = labels.of_row >= 0, labels.weights
-            rows = Rows(*(each[inside] for each in rows))
-            labels = replace(labels, of_row=labels.of_row[inside], weights=None if weights is None else weights[inside])
+            inside = labels.of_row >= 0
+            rows, labels = Rows(*(each[inside] for each in rows)), labels.of_rows(inside)
         _require_bags(labels)
         labels.require_people()
         whole, _ = in_bags(rows, labels, found)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -30,7 +30,7 @@ from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.group_estimates import Groups
 from llpbench.owndata.weights import weights_of_column
-from llpbench.tables.bag_keys import bag_keys
+from llpbench.tables.bag_keys import bag_index, bag_keys
 from llpbench.tables.column_names import column_of
 from llpbench.tables.row_files import RowBatch, RowBatches
 from llpbench.tables.writing import written
@@ -42,24 +42,25 @@ _Found = TypeVar("_Found")
 def draw_bags(
     batches: RowBatches,
     keys: Sequence[str],
-    counted: Collection[Hashable],
+    table: dict[str, Any],
     most_rows: int,
     *,
     seed: int,
     drop_unmatched: bool,
     progress: Progress,
-) -> tuple[pd.DataFrame, set[Hashable], str]:
+) -> tuple[pd.DataFrame, dict[str, Any], str]:
     """Read all rows, or the rows of random whole bags if there are more than `most_rows`.
 
-    Returns the rows, the bags with counts that were not drawn, and what was drawn ("" if all rows were read).
+    Returns the rows, the `table` of counts (`BagFile.read`) without bags that were not drawn, and what was drawn ("" if
+    all rows were read).
 
     Whole bags are drawn, not rows: the counts of a bag say little about a sample of its rows. `keys` are the columns
-    that name the bag of a row, `counted` the bags with counts. `drop_unmatched`: skip the rows of all other bags.
-    Raises `LLPBenchError` if some rows must be left out that have no bag with counts, and if the limit has no room for
-    two bags.
+    that name the bag of a row. `drop_unmatched`: skip the rows of bags without counts. Raises `LLPBenchError` if some
+    rows must be left out that have no bag with counts, and if the limit has no room for two bags.
     """
+    bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
     sizes = _rows_of_bags(batches, keys, progress)
-    total, known = sizes.total(), {*counted}
+    total, known = sizes.total(), {*bags["counts" if "counts" in bags else "proportions"]}
     unknown = {label: rows for label, rows in sizes.items() if label not in known}
     drawn: set[Hashable] = {*sizes, None}
     if drop_unmatched and total > most_rows:
@@ -82,9 +83,10 @@ def draw_bags(
     found = pd.concat(frames, ignore_index=True)
     found.attrs["decimals"] = dict(batches.decimals)
     if not sampled:
-        return found, set(), ""
+        return found, table, ""
+    left_out = {*sizes} - drawn
     message = f"fitted to {len(found):,} of {plural(total, 'row')}, in {len(drawn):,} of {len(sizes):,} bags, at random"
-    return found, {*sizes} - drawn, message
+    return found, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}, message
 
 
 def _drawn(sizes: Counter[Hashable], most_rows: int, seed: int) -> set[Hashable]:
