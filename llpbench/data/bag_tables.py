@@ -308,7 +308,7 @@ class BagTable:
         ignore = self.advice_to_ignore(possible)
         for faulty, message in faults:
             if faulty.any() and not suppress:
-                extent = _how_many(int(faulty.sum()), len(faulty))
+                extent = f"{faulty.sum():,} of {plural(len(faulty), 'bag')} {verb(int(faulty.sum()))} this problem."
                 raise LLPBenchError(message(int(np.flatnonzero(faulty)[0]), extent, ignore))
             values[faulty] = np.nan
         if self.is_counts and not sampled:
@@ -519,11 +519,6 @@ class BagTable:
 
         slack = 1e-6 * whole + labels.rounding(whole[:, None])
         return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), message
-
-
-def _how_many(number: int, bags: int) -> str:
-    """Return a sentence that says how many bags have the same problem."""
-    return f"{number:,} of {plural(bags, 'bag')} {verb(number)} this problem."
 
 
 def _rounding(shares: FloatArray) -> FloatArray:

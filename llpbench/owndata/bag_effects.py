@@ -348,14 +348,14 @@ def _information(known: BaggedRows) -> float:
     return len(known.sizes) * share * (1 - share)
 
 
-def is_rare(known: BaggedRows) -> bool:
-    """Return whether positives are so rare that predictions need calibration."""
-    return 1 - _total_shares(known).max() < _RARE and _information(known) < _ENOUGH
+def rare_classes(known: BaggedRows) -> tuple[bool, bool]:
+    """Return whether positives are so rare that predictions are calibrated to held-out bags, and whether to calibrate.
 
-
-def has_rare_class(known: BaggedRows) -> bool:
-    """Return whether a class is so rare that a method's prior changes its share noticeably."""
-    return bool(_total_shares(known).min() < _WARNED) or is_rare(known)
+    A class that is not so rare may still be so rare that a method's prior changes its share noticeably.
+    """
+    shares = _total_shares(known)
+    rare = bool(1 - shares.max() < _RARE and _information(known) < _ENOUGH)
+    return rare, rare or bool(shares.min() < _WARNED)
 
 
 def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found: BagCalibration | None) -> str:

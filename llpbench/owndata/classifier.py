@@ -17,7 +17,7 @@ from llpbench.core.bags import Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError, warn
 from llpbench.owndata.bag_data import BagData
-from llpbench.owndata.bag_effects import BagCalibration, few_positives_warning, has_rare_class, is_rare
+from llpbench.owndata.bag_effects import BagCalibration, few_positives_warning, rare_classes
 from llpbench.owndata.count_ranges import CountRanges
 from llpbench.owndata.doubts import Doubts, Union, sameness_warning
 from llpbench.owndata.fitted import FittedClassifier
@@ -192,8 +192,8 @@ class LLPClassifier(FittedClassifier):
             predictor = self._settings().fit(train, columns.cardinalities)
             step = -(-len(train.bag_of_row) // _TRIED)
             tried = self._probabilities(predictor, Rows(*(part[::step] for part in train.rows)), number)
-            rare, evidence = is_rare(known), None
-            if has_rare_class(known) and self._method != YARDSTICK:
+            (rare, calibrating), evidence = rare_classes(known), None
+            if calibrating and self._method != YARDSTICK:
                 if rare:
                     held_out = self._held_out_predictions(known, columns.cardinalities)
                 calibrated = BagCalibration.learn(known, self._probabilities(predictor, known.rows, number), held_out)
