@@ -83,9 +83,7 @@ class _Files:
         with warnings_as_lines():
             with reading("rows"):
                 batches = RowBatches(self.rows, **_as_in_fit(model, possible_names(self.bag_column), self.formats.rows))
-                frame = batches.head() if large else batches.together()
-            if not len(frame):
-                raise LLPBenchError(f"file {str(self.rows)!r} has no rows.")
+                frame = batches.rows_or_head(head=large)
             known = list(frame.columns)
             names = key_names(self.bag_column, known) if self.bag_column else []
             try:

@@ -160,9 +160,7 @@ def _read(
         large = is_large(out_of_core, rows, len(bags) == 1)
         wanted = [] if large else [(part, text) for text in bag_column for part in possible_names([text])]
         batches = RowBatches(rows, kinds, keys=possible_names(bag_column), form=formats.rows, columns=wanted)
-        frame = batches.head() if large else batches.together()
-    if not len(frame):
-        raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
+        frame = batches.rows_or_head(head=large)
 
     def named(names: Iterable[str]) -> list[str]:
         return [str(column_of(frame, name, rows).name) for name in names]

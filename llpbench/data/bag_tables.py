@@ -325,10 +325,10 @@ class BagTable:
         """
         return f" To ignore these bags, use {_SUPPRESS}." if self.at_fit and possible.sum() >= _FEWEST_BAGS else ""
 
-    def suppressed(self, labels: BagLabels) -> int:
-        """Return the number of bags in `labels` that have no counts in the table."""
-        known = {name for name, values in zip(self.names, self.values, strict=True) if not np.isnan(values).any()}
-        return sum(name not in known for name in labels.names)
+    def known(self, labels: BagLabels) -> BoolArray:
+        """Return whether each bag of `labels` [bags] is in the table with all counts."""
+        at = self.rows_of(labels)
+        return np.asarray((at >= 0) & ~np.isnan(self.values[at]).any(axis=1))
 
     @property
     def _sizes(self) -> FloatArray:

@@ -154,8 +154,7 @@ class CountRanges:
         low, high = low[:, list(order)], high[:, list(order)]
         least = np.maximum(np.maximum(low[:, 1], size - high[:, 0]), 0.0)
         most = np.minimum(np.minimum(high[:, 1], size - low[:, 0]), size)
-        at = table.rows_of(labels)
-        exact = (at >= 0) & ~np.isnan(table.values[at]).any(axis=1)
+        exact = table.known(labels)
         ranged = ~exact & ~np.isnan(least) & ~np.isnan(most)
         off = ranged & (least > most)
         if off.any() and not suppress:

@@ -133,7 +133,7 @@ class TrainingSet:
         found = found[:, order]
         if sampled or as_shares:
             warn("total", table.likely_total())
-        suppressed, ranges, of_ranges = table.suppressed(of_bags), None, set[Hashable]()
+        suppressed, ranges, of_ranges = int((~table.known(of_bags)).sum()), None, set[Hashable]()
         if data.ranges is not None:
             ranges, of_ranges = CountRanges.read(data.ranges, of_bags, table, order, suppress)
             size = np.asarray(of_bags.sizes, dtype=np.float64)

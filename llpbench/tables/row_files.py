@@ -130,13 +130,13 @@ class RowBatches:
         except (pa.ArrowException, OSError):  # a pass reports it
             return None
 
-    def head(self) -> pd.DataFrame:
-        """Return the first batch, with the `attrs` of `together`. Raises `DataError` if there are no rows."""
-        for batch in self:
-            if len(batch.frame):
-                batch.frame.attrs["decimals"] = dict(self.decimals)
-                return batch.frame
-        raise DataError(f"file {str(self.path)!r} has no rows.")
+    def rows_or_head(self, *, head: bool) -> pd.DataFrame:
+        """Return all rows, or the first batch (`head`). Raises `DataError` if there are none, and as `together` does."""
+        frame = next((batch.frame for batch in self if len(batch.frame)), pd.DataFrame()) if head else self.together()
+        if not len(frame):
+            raise DataError(f"file {str(self.path)!r} has no rows. Give a file with rows below its header.")
+        frame.attrs["decimals"] = dict(self.decimals)
+        return frame
 
     def __iter__(self) -> Iterator[RowBatch]:
         """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
