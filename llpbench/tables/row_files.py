@@ -131,7 +131,7 @@ class RowBatches:
             return None
 
     def rows_or_head(self, *, head: bool) -> pd.DataFrame:
-        """Return all rows, or the first batch (`head`). Raises `DataError` if there are none, and as `together` does."""
+        """Return all rows, or the first batch (`head`). Raises `DataError` if there are none, and as `together`."""
         frame = next((batch.frame for batch in self if len(batch.frame)), pd.DataFrame()) if head else self.together()
         if not len(frame):
             raise DataError(f"file {str(self.path)!r} has no rows. Give a file with rows below its header.")
