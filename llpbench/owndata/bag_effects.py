@@ -40,9 +40,9 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from scipy.stats import ttest_1samp
 
-from llpbench.blocks.assigning import adding_up, log_of
+from llpbench.blocks.assigning import log_of
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.distinct import distinct_rows
+from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Ragged, Rows
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
@@ -102,7 +102,7 @@ class KnownBags:
 
         Without held-out predictions (too few bags) the spread is 1, and effects are those of `BagCounts.bag_effects`.
         """
-        counts, same = BagCounts(known), distinct_rows(known.rows)
+        counts, same = BagCounts(known), Distinct.of_rows(known.rows)
         if same is not None:  # equal rows of a bag have equal predictions
             counts, first = counts.folded(same)
             fitted, held_out = fitted[first], None if held_out is None else held_out[first]
@@ -289,8 +289,10 @@ def added_up(
     found, starts = proba.copy(), np.append(0, np.cumsum(whole.sizes))
     for bags in pieces(whole.sizes):
         rows = chosen[whole.bag_by_bag[starts[bags.start] : starts[bags.stop]]]
-        of_rows = None if weights is None else weights[rows]
-        found[rows] = adding_up(spread * log_of(proba[rows]), piece_of(whole, bags), weights=of_rows)
+        counts = BagCounts(piece_of(whole, bags))
+        if weights is not None:
+            counts = counts.weighted(weights[rows])
+        found[rows] = counts.adding_up(spread * log_of(proba[rows]))
     return found
 
 

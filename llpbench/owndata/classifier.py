@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from llpbench.blocks.distinct import distinct_rows
+from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError, warn
@@ -227,7 +227,7 @@ class LLPClassifier(FittedClassifier):
                 groupings=data.groupings,
             )
         )
-        same = distinct_rows(train.rows)
+        same = Distinct.of_rows(train.rows)
         self.distinct_rows_ = None if same is None else len(same.first)
         self._known, self._held_out, self._features_help = known, held_out, None
         self._ranges = given.ranges

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from llpbench.blocks.assigning import assigned, log_of
-from llpbench.blocks.distinct import distinct_rows
+from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError, argument, either, warn
@@ -365,7 +365,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
         """Raise `LLPBenchError` if a method (probably a plugin) does not predict probabilities."""
-        same = None if isinstance(predictor, NetworkPredictor) else distinct_rows(rows)
+        same = None if isinstance(predictor, NetworkPredictor) else Distinct.of_rows(rows)
         with own_code(self._method):
             if isinstance(predictor, NetworkPredictor):
                 made = predictor.on(rows, self.device)

@@ -14,7 +14,8 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from llpbench.blocks.pretraining import PretrainingParams, Tasks
-from llpbench.blocks.side_by_side import background, with_workers
+from llpbench.blocks.side_by_side import with_workers
+from llpbench.blocks.trees import background
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task
 from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
-from llpbench.blocks.distinct import Distinct, distinct_rows
+from llpbench.blocks.distinct import Distinct
 from llpbench.blocks.main_effects import Observed
 from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.method import Predictor
@@ -54,7 +54,7 @@ class ProcessDraws:
 
     def _values(self, weights: FloatArray, rows: Rows, draws: slice) -> FloatArray:
         if not (self._last and self._last[0][0] is rows):
-            self._last[:] = [(rows, distinct_rows(rows))]
+            self._last[:] = [(rows, Distinct.of_rows(rows))]
         same = self._last[0][1]
         if same is not None:
             return self._of_rows(weights[:, draws], Rows(*(part[same.first] for part in rows)))[same.place]

@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_info
 
 from llpbench import LLPBenchError, LLPClassifier
 from llpbench.blocks import bag_process, trees
-from llpbench.blocks.side_by_side import later, workers
+from llpbench.blocks.side_by_side import workers
+from llpbench.blocks.trees import _later
 from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Ragged
 from llpbench.core.metrics import holdout_criteria
 from llpbench.data.bag_tables import BagLabels
@@ -111,9 +112,9 @@ def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None
     grown: dict[int | None, int] = {}
 
     def watched(compute: object) -> object:
-        return later(lambda: (compute(), grown.setdefault(jobs, threading.get_ident()))[0])  # type: ignore[operator]
+        return _later(lambda: (compute(), grown.setdefault(jobs, threading.get_ident()))[0])  # type: ignore[operator]
 
-    monkeypatch.setattr(trees, "later", watched)
+    monkeypatch.setattr(trees, "_later", watched)
     found: dict[int | None, FloatArray] = {}
     for jobs in (1, 2):
         found[jobs] = LLPClassifier(n_jobs=jobs, random_state=3).fit(ROWS, BAGS, counts=COUNTS).predict_proba(ROWS)
