@@ -28,8 +28,10 @@ class BagCounts:
         self.noise = train.noise**2
         sizes = train.sizes
         exact = (sizes <= _EXACT) & (train.noise == 0) & (train.counts == np.round(train.counts)).all(axis=1)
-        self._small = np.flatnonzero(exact)
-        self._rows = train.padded(self._small, int(sizes[self._small].max(initial=0)))
+        self.small = np.flatnonzero(exact)
+        """bags whose posterior is exact"""
+        self.rows = train.padded(self.small, int(sizes[self.small].max(initial=0)))
+        """[small bags, size] rows of these bags, padded with -1"""
         self.weights: FloatArray | None = None
 
     def weighted(self, weights: FloatArray) -> BagCounts:
@@ -46,13 +48,13 @@ class BagCounts:
         A cell stands for all equal rows of a bag. Each row of a small bag, whose posterior is exact, is its own cell.
         """
         key = self.bag_of_row * len(same.first) + same.place
-        alone = np.flatnonzero(np.isin(self.bag_of_row, self._small))
+        alone = np.flatnonzero(np.isin(self.bag_of_row, self.small))
         key[alone] = -1 - alone
         _, first, cell_of_row = np.unique(key, return_index=True, return_inverse=True)
         cells = copy(self)
         cells.bag_of_row = self.bag_of_row[first]
         cells.weights = np.bincount(cell_of_row).astype(np.float64)
-        cells._rows = np.where(self._rows >= 0, cell_of_row[self._rows], -1)
+        cells.rows = np.where(self.rows >= 0, cell_of_row[self.rows], -1)
         return cells, np.asarray(first, dtype=np.int64)
 
     def sums(self, values: FloatArray) -> FloatArray:
@@ -67,10 +69,10 @@ class BagCounts:
         row = np.zeros(len(self.bag_of_row), dtype=np.int64)
         row[rows] = np.arange(len(rows))
         some.weights = None if self.weights is None else self.weights[rows]
-        inside = np.isin(self._small, bags)
+        inside = np.isin(self.small, bags)
         some.bag_of_row, some.sizes, some.counts = place[self.bag_of_row[rows]], self.sizes[bags], self.counts[bags]
-        some._small, padded = place[self._small[inside]], self._rows[inside]
-        some._rows = np.where(padded >= 0, row[padded], -1)
+        some.small, padded = place[self.small[inside]], self.rows[inside]
+        some.rows = np.where(padded >= 0, row[padded], -1)
         return some
 
     def posterior(self, proba: FloatArray) -> FloatArray:
@@ -103,12 +105,21 @@ class BagCounts:
         lacking = self.counts[:, 1] - self.sums(p)
         total = self.sums(variance) + self.noise
         q = p + variance * (lacking / np.maximum(total, 1e-12))[self.bag_of_row]
-        if len(self._small):
-            inside = self._rows >= 0  # padding has probability 0 of the second class
-            counts = np.rint(self.counts[self._small, 1]).astype(np.int64)
-            padded = np.where(inside, p[self._rows], 0.0)
-            q[self._rows[inside]] = poisson_binomial(padded, counts, self.sizes[self._small])[0][inside]
+        if len(self.small):
+            rows, exact, _ = self.exact(p, 1)
+            q[rows] = exact
         return np.asarray(q.clip(0, 1))
+
+    def exact(self, p: FloatArray, label: int) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the rows of small bags, their posteriors of a class, and the probability of each small bag's count.
+
+        `p` [rows] are the probabilities of the class. The count of a bag has a Poisson-binomial distribution.
+        """
+        inside = self.rows >= 0  # padding has probability 0 of the class
+        counts = np.rint(self.counts[self.small, label]).astype(np.int64)
+        padded = np.where(inside, p[self.rows], 0.0)
+        posterior, likelihood = _poisson_binomial(padded, counts, self.sizes[self.small])
+        return self.rows[inside], posterior[inside], likelihood
 
     def fitted(self, logits: FloatArray) -> FloatArray:
         """Return softmax(logits + b) [rows, classes], with b [bags, classes] from `shifts`."""
@@ -247,7 +258,7 @@ _SPREADS = tuple(0.01 * 2.0**power for power in range(9))
 """standard deviations of bags' random effects on logits, 0.01 to 2.6"""
 
 
-def poisson_binomial(proba: FloatArray, counts: IntArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
+def _poisson_binomial(proba: FloatArray, counts: IntArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return P(y_i = 1 | sum of y = n) [bags, size] and P(sum of y = n) [bags], with n = `counts` [bags].
 
     The y_i are independent with `proba` [bags, size]. Padding, beyond the `sizes` [bags], must have probability 0. Sums

@@ -34,7 +34,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import chdtrc, expit, logsumexp, softmax
 
-from llpbench.blocks.counts import poisson_binomial
+from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import LinearColumns, OneHot, as_proba, bag_average
 from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
@@ -154,8 +154,6 @@ def linear_fit(
 
 
 BAG_LOSSES = Choice("count", "kl", "square", "absolute", "insensitive")
-_EXACT = 12
-"""largest bag whose likelihood is exact"""
 _CORNER = 0.01
 _PATH = (100.0, 10.0, 1.0)
 """factors of the penalty; each fit starts from the previous one, since the objective is not convex"""
@@ -181,13 +179,10 @@ class _BagLoss:
         """[bags, predictions] matrix whose product with predictions is the sum of each bag"""
         self.loss, self.transposed = loss, sparse.csr_array(self.sums.T)
         self.sizes = train.sizes.astype(np.float64)
-        self.proportions = train.proportions
-        self.counts = train.proportions * self.sizes[:, None]
+        self.proportions, self.counts = train.proportions, BagCounts(train)
         self.extra = 1 / 12 + train.noise**2
-        whole = (train.counts == np.round(train.counts)).all(axis=1) & (train.noise == 0)
-        self.small = np.flatnonzero((train.sizes <= _EXACT) & whole)
-        rows = train.padded(self.small, int(train.sizes[self.small].max(initial=0)))
-        self.rows = rows if places is None else np.where(rows >= 0, places[rows], -1)
+        if places is not None:
+            self.counts.rows = np.where(self.counts.rows >= 0, places[self.counts.rows], -1)
 
     def __call__(self, proba: FloatArray) -> tuple[float, FloatArray]:
         """Return the loss summed over bags, and its derivatives with respect to `proba` [predictions, classes]."""
@@ -210,24 +205,20 @@ class _BagLoss:
         return float(self.sizes @ value.sum(axis=1)), self.transposed @ slope
 
     def _count(self, proba: FloatArray) -> tuple[float, FloatArray]:
-        classes = proba.shape[1]
+        classes, small = proba.shape[1], self.counts.small
         total, gradient = 0.0, np.zeros_like(proba)
         for label in (1,) if classes == 2 else range(classes):
             p = proba[:, label]
             variance = self.sums @ (p * (1 - p)) + self.extra
-            lacking = self.counts[:, label] - self.sums @ p
+            lacking = self.counts.counts[:, label] - self.sums @ p
             values = (lacking**2 / variance + np.log(2 * np.pi * variance)) / 2
             pull, spread = -lacking / variance, (1 - lacking**2 / variance) / (2 * variance)
-            pull[self.small] = spread[self.small] = 0.0  # these bags are exact
+            pull[small] = spread[small] = 0.0  # these bags are exact
             gradient[:, label] = self.transposed @ pull + self.transposed @ spread * (1 - 2 * p)
-            if len(self.small):
-                inside = self.rows >= 0
-                padded = np.where(inside, p[self.rows], 0.0)
-                counts = np.rint(self.counts[self.small, label]).astype(np.int64)
-                q, exact = poisson_binomial(padded, counts, self.sizes[self.small].astype(np.int64))
-                values[self.small] = -np.log(np.maximum(exact, 1e-300))
-                by_p = (padded - q) / np.maximum(padded * (1 - padded), 1e-12)
-                np.add.at(gradient[:, label], self.rows[inside], by_p[inside])
+            if len(small):
+                rows, q, exact = self.counts.exact(p, label)
+                values[small] = -np.log(np.maximum(exact, 1e-300))
+                np.add.at(gradient[:, label], rows, (p[rows] - q) / np.maximum(p[rows] * (1 - p[rows]), 1e-12))
             total += float(values.sum())
         return total, gradient
 

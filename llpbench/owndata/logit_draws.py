@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
@@ -37,6 +38,13 @@ class ProcessDraws:
     """Draws from the posterior of a process, computed once for equal rows."""
 
     process: LogitProcess
+
+    @classmethod
+    def of(cls, predictor: Predictor) -> Self | None:
+        """Return the draws of a predictor; None if it has no process whose posterior can be drawn."""
+        if isinstance(predictor, MeanPredictor):
+            return cls.of(predictor.members[0])  # all members have the posterior of the same bags
+        return cls(predictor.process) if isinstance(predictor, Union | ProcessPredictor) else None
 
     def __call__(self, label: int, number: int, rng: np.random.Generator) -> Deviations:
         """Return a number of draws. With two classes those of the first are minus those of the second."""
@@ -112,12 +120,3 @@ def _of_precision(factor: FloatArray, number: int, rng: np.random.Generator) -> 
     """Return normal draws [features, number], given the lower Cholesky factor of their precision."""
     drawn = rng.standard_normal((len(factor), number))
     return np.asarray(solve_triangular(factor, drawn, lower=True, trans=1))
-
-
-def process_of(predictor: Predictor) -> LogitProcess | None:
-    """Return the process of a predictor whose posterior can be drawn; None if it has none."""
-    if isinstance(predictor, Union):
-        return predictor.process
-    if isinstance(predictor, MeanPredictor):
-        return process_of(predictor.members[0])  # all members have the posterior of the same bags
-    return predictor.process if isinstance(predictor, ProcessPredictor) else None

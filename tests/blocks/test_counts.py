@@ -13,7 +13,7 @@ from scipy.special import softmax
 
 from llpbench.blocks import distinct as module
 from llpbench.blocks.components import Components
-from llpbench.blocks.counts import BagCounts, poisson_binomial
+from llpbench.blocks.counts import BagCounts, _poisson_binomial
 from llpbench.core.bags import BaggedRows, FloatArray
 
 
@@ -40,7 +40,7 @@ class TestPosterior:
     def test_posterior_of_small_bags_is_exact(self, positives: int) -> None:
         proba = with_negative([0.9, 0.2, 0.5, 0.01, 0.6])
         found = BagCounts(one_bag([5 - positives, positives], 5)).posterior(proba)
-        likelihood = poisson_binomial(proba[None, :, 1], np.array([positives]), np.array([5]))[1]
+        likelihood = _poisson_binomial(proba[None, :, 1], np.array([positives]), np.array([5]))[1]
         labels = [y for y in product([0, 1], repeat=5) if sum(y) == positives]
         assert likelihood == pytest.approx([sum(np.prod(proba[range(5), y]) for y in labels)])
         assert_allclose(found, by_enumeration(proba, [5 - positives, positives]), atol=1e-9)
@@ -49,7 +49,7 @@ class TestPosterior:
         p = np.random.default_rng(0).beta(2, 2, size=200)
         count = round(p.sum()) - 6
         found = BagCounts(one_bag([200 - count, count], 200)).posterior(with_negative(p.tolist()))
-        exact = poisson_binomial(p[None], np.array([count]), np.array([200]))[0][0]
+        exact = _poisson_binomial(p[None], np.array([count]), np.array([200]))[0][0]
         assert np.abs(exact - p).max() > 0.03
         assert_allclose(found[:, 1], exact, atol=0.005)
 
