@@ -192,7 +192,7 @@ def test_wheel_is_complete_and_works_anywhere(tmp_path: Path) -> None:
     with zipfile.ZipFile(built) as wheel_file:
         names = set(wheel_file.namelist())
     expected = {f"{package.replace('.', '/')}/{f.name}" for package in PACKAGES for f in folder(package).glob("*.py")}
-    expected |= {"llpbench/py.typed", "llpbench/core/studies.toml", "llpbench/datasets/facts.json"}
+    expected |= {"llpbench/py.typed", "llpbench/results/studies.toml", "llpbench/datasets/facts.json"}
     expected |= {*(f"llpbench/datasets/embedded/{f.name}" for f in embedded() if travels(f))}
     report = folder("llpbench.report")
     shipped = [file for name in ("paper", "page", "templates") for file in report.glob(f"{name}/*")]

@@ -39,10 +39,10 @@ from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.record import Record, TuningRecord
-    from llpbench.core.studies import Study
     from llpbench.report.publishing import Published
     from llpbench.results.journal import Contents
     from llpbench.results.merging import Preference
+    from llpbench.results.studies import Study
     from llpbench.running.planning import Plan
 
 
@@ -425,7 +425,7 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside:
 
 
 def _select_studies(pattern: str) -> list[Study]:
-    from llpbench.core.studies import select
+    from llpbench.results.studies import select
 
     return select(pattern)
 

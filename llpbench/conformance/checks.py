@@ -31,7 +31,7 @@ from llpbench.conformance.subject import (
     with_awkward,
 )
 from llpbench.core.bags import Bags, Rows, Task
-from llpbench.core.cell import Protocol
+from llpbench.core.cell import Protocol, Tuning
 from llpbench.core.criteria import CRITERIA, Regime
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import temporary_folder
@@ -42,7 +42,6 @@ from llpbench.core.model import Model, Network, Random
 from llpbench.core.ranges import ranges
 from llpbench.core.tables import Assignment, Table
 from llpbench.core.text import fault
-from llpbench.core.tuning_spec import Tuning
 from llpbench.data.baggings import grouped
 from llpbench.data.tasks import count_labels
 from llpbench.data.toy import constant_proportions, permuted_within, pure_bags, toy_assignment, toy_table

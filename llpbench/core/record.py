@@ -93,7 +93,7 @@ class _CellFacts(TypedDict):
 
 
 class _SearchFacts(TypedDict):
-    """The specification of a search (`tunings.Tuning`)."""
+    """The specification of a search (`cell.Tuning`)."""
 
     cell: _CellFacts
     regime: Regime
@@ -314,7 +314,7 @@ class Chosen(TypedDict):
 
 
 class TuningRecord(TypedDict):
-    """One line of the journal: the result of a hyperparameter search (`core/tuning_spec.py`)."""
+    """One line of the journal: the result of a hyperparameter search (`core/cell.py`)."""
 
     schema: int
     tuning: _Id

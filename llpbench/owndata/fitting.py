@@ -24,7 +24,7 @@ from llpbench.core.model import Network
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
-from llpbench.core.text import reason_of
+from llpbench.core.text import fault
 from llpbench.owndata.scoring import MOST_PADDED
 from llpbench.training.cell_runs import limit_threads
 from llpbench.training.cohort import PREDICT_ROWS, Trainee, encoder_factory, make_encoder
@@ -164,7 +164,7 @@ def own_code(method: str) -> Iterator[None]:
     except LLPBenchError:
         raise
     except (Exception, SystemExit) as error:
-        raise LLPBenchError(f"method {method!r} failed: {reason_of(error)}.") from error
+        raise LLPBenchError(f"method {method!r} failed: {fault(error)}.") from error
 
 
 def require_whole(name: str, value: Any, least: int) -> None:

@@ -20,10 +20,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator, from_json
 from typing_extensions import TypedDict  # pydantic accepts `typing.TypedDict` only from Python 3.12 on
 
+from llpbench.core.cell import Tuning
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.record import ROUNDING, SCHEMA, Count, Evaluation, Real, Record, TuningRecord
 from llpbench.core.text import one_line
-from llpbench.core.tuning_spec import Tuning
 
 _LONGEST = 2**23
 """Largest number of bytes of a line. The longest line so far has a hundredth of it."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import private_root, replace_file
-from llpbench.core.provenance import require_software
+from llpbench.core.provenance import software
 from llpbench.data.specs import file_name
 from llpbench.running.executors import Message, Outcome, RunCell
 from llpbench.running.schedule import Job
@@ -153,7 +153,7 @@ class NodeFiles:
 
         `fetch` returns the content of a reference. Raises `LLPBenchError` if this machine has other software.
         """
-        require_software(self.software)
+        _require_software(self.software)
         environment = replace(
             environment,
             plugins=tuple(map(self._plugin, environment.plugins)),
@@ -191,3 +191,14 @@ class NodeFiles:
         for each in (self.folder, place):
             each.mkdir(mode=0o700, exist_ok=True)
         return place / Path(path).name
+
+
+def _require_software(required: Mapping[str, Any]) -> None:
+    """Raise `LLPBenchError` if this machine has other software."""
+    installed = software()
+    for name in installed.keys() | required.keys():
+        if installed.get(name) != required.get(name):
+            raise LLPBenchError(
+                f"machine {os.uname().nodename!r} must have {name} {required.get(name)} like the machine that "
+                f"started this run, got {installed.get(name)}. Install the same version on every machine."
+            )

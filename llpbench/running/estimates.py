@@ -17,10 +17,9 @@ from itertools import pairwise
 from statistics import median, median_high
 from typing import Any, NamedTuple, cast
 
-from llpbench.core.cell import Average
+from llpbench.core.cell import Average, Tuning
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.core.tuning_spec import Tuning
 from llpbench.data.facts import Facts
 from llpbench.data.loading import load_table
 from llpbench.data.specs import dataset_spec

@@ -8,16 +8,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from llpbench.core import studies
-from llpbench.core.cell import GIVEN, Cell
+from llpbench.core.cell import GIVEN, TOGETHER, Cell, Tuning
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, load_plugin
 from llpbench.core.text import plural, verb
-from llpbench.core.tuning_spec import TOGETHER, Tuning
 from llpbench.data.baggings import format_bagging, needed_options, parse_bagging
 from llpbench.data.suites import select_datasets
+from llpbench.results import studies
 from llpbench.results.staleness import WhyStale
 from llpbench.running.obstacles import FindObstacle, Obstacle, Resolved, resolver
 from llpbench.running.schedule import Job

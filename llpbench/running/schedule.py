@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from llpbench.core.cell import Cell
+from llpbench.core.cell import Cell, Tuning
 from llpbench.core.text import duration, plural
-from llpbench.core.tuning_spec import Tuning
 
 _CHEAP_SECONDS = 20.0
 """Seconds that all cheap jobs take together, at most."""

@@ -12,17 +12,13 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from llpbench.core.cell import NUMBERS, Average
+from llpbench.core.cell import NUMBERS, SAMPLERS, TUNING_SEED, Average, Environment, Protocol
 from llpbench.core.criteria import Regime
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import at_home
 from llpbench.core.text import hint
-from llpbench.core.tuning_spec import SAMPLERS, TUNING_SEED
-
-if TYPE_CHECKING:  # `llpbench --help` has no time for numpy
-    from llpbench.core.cell import Environment, Protocol
 
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
@@ -406,16 +402,12 @@ class Settings:
     @property
     def protocol(self) -> Protocol:
         """Limits of the training of neural methods."""
-        from llpbench.core.cell import Protocol
-
         given = {"epochs": self.epochs, "patience": self.patience, "bags_per_step": self.bags_per_step}
         return Protocol(**{name: number for name, number in given.items() if number is not None})
 
     @property
     def environment(self) -> Environment:
         """Device, threads, precision and compilation of cells."""
-        from llpbench.core.cell import Environment
-
         return Environment(
             device=self.device,
             threads=self.threads,

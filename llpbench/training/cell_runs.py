@@ -20,7 +20,7 @@ import torch
 from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Average, Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
-from llpbench.core.errors import LLPBenchError, hook_error
+from llpbench.core.errors import HookError, LLPBenchError
 from llpbench.core.global_state import contained
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria
@@ -28,7 +28,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, ROUNDING, CriterionResult, Record, Status
 from llpbench.core.registry import ENCODERS, METHODS, load_plugin
 from llpbench.core.seeding import generator
-from llpbench.core.text import reason_of
+from llpbench.core.text import fault
 from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
 from llpbench.training import memory
@@ -220,7 +220,7 @@ def _train_population(
         damaged = machine.compiled and remove_damaged(error)
         if len(tasks) == 1 and not damaged:
             status: Status = "out-of-memory" if out_of_memory else "failed"
-            reason = reason_of(error)
+            reason = fault(error)
             if out_of_memory:
                 reason = f"out of memory with one member alone: {reason}"
             return [SeedResult(seed, status, reason) for seed in tasks]
@@ -329,7 +329,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         cpu_fitted = time.process_time()
         if not callable(predictor):
             what = f"must return a predictor, a function of rows, got {type(predictor).__name__}"
-            raise hook_error(method, "fit", what)
+            raise HookError.of(method, "fit", what)
         fitted = time.perf_counter()
         proba = [_proba_of(predictor, task.validation.rows, task)]
         judged = time.perf_counter()
@@ -344,7 +344,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         raise
     except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
         status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
-        return SeedResult(seed, status, reason_of(error), times={"total": time.perf_counter() - clock})
+        return SeedResult(seed, status, fault(error), times={"total": time.perf_counter() - clock})
     end = time.perf_counter()
     return SeedResult(
         seed,

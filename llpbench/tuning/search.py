@@ -20,10 +20,10 @@ from filelock import FileLock, Timeout
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from llpbench.core.cell import Tuning
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.seeding import sequence
-from llpbench.core.tuning_spec import Tuning
 from llpbench.tuning.space import architecture, proposal, suggest, with_default
 
 _STARTUP = 10

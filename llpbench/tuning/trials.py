@@ -16,15 +16,14 @@ import numpy as np
 import torch
 
 from llpbench.core.bags import Task
-from llpbench.core.cell import Cell, Epoch
+from llpbench.core.cell import Cell, Epoch, Tuning
 from llpbench.core.criteria import Criterion
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import contained
 from llpbench.core.method import Method
 from llpbench.core.ranges import continuous, read_params
 from llpbench.core.registry import METHODS
-from llpbench.core.text import reason_of
-from llpbench.core.tuning_spec import Tuning
+from llpbench.core.text import fault
 from llpbench.training.cell_runs import fit_direct
 from llpbench.training.cohort import Outcome, Trainee, encoder_factory
 from llpbench.training.compilation import remove_damaged
@@ -84,7 +83,7 @@ class Bench:
             damaged = self.machine.compiled and remove_damaged(error)
             if len(trials) == 1 and not damaged:
                 status = "out-of-memory" if is_out_of_memory(error) else "failed"
-                return [replace(trials[0], status=status, reason=reason_of(error), seconds=time.perf_counter() - clock)]
+                return [replace(trials[0], status=status, reason=fault(error), seconds=time.perf_counter() - clock)]
         else:
             seconds = (time.perf_counter() - clock) / len(trials)
             joined = enumerate(zip(trials, outcomes, strict=True))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import optuna
 
-from llpbench.core.cell import Environment, Epoch
+from llpbench.core.cell import Environment, Epoch, Tuning
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.method import DirectMethod
-from llpbench.core.provenance import utc_now
 from llpbench.core.record import SCHEMA, Chosen, Status, TuningRecord
 from llpbench.core.registry import METHODS
-from llpbench.core.tuning_spec import Tuning
 from llpbench.training.cell_runs import at_work, make_task, prepared
 from llpbench.training.device import Machine, hardware_facts, peak_memory_mb, reset_peak_memory
 from llpbench.training.stamp import cell_facts
@@ -86,7 +85,7 @@ def tuning_record(
         "trials": [_line(trial) for trial in trials],
         "times": {"total": round(sum(trial.seconds for trial in trials), 4)},
         "epochs": sum(trial.epochs for trial in trials),
-        "finished": utc_now(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         **facts,  # type: ignore[typeddict-item]
     }
     record["libraries"] = {**record["libraries"], "optuna": optuna.__version__}

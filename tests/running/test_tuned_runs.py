@@ -14,11 +14,11 @@ from bench import LLPBench, arguments, make_settings, start
 from registries import as_they_were
 from test_runner import Silent
 
+from llpbench.core.cell import Tuning
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import TuningRecord
 from llpbench.core.registry import load_plugin
-from llpbench.core.tuning_spec import Tuning
 from llpbench.results.journal import FILE, Contents, read
 from llpbench.running import runner
 from llpbench.running.planning import chosen_cells

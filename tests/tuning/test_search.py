@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from llpbench.core import files
+from llpbench.core.cell import Tuning
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.tuning_spec import Tuning
 from llpbench.training.specification import make_cell
 from llpbench.tuning import search as search_module
 from llpbench.tuning.search import Search, Trial, opened

@@ -9,10 +9,10 @@ import pytest
 from llpbench.core.cell import Cell
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.studies import OPEN, STUDIES, select
 from llpbench.data.facts import built_in_facts
 from llpbench.data.splits import training_bags
 from llpbench.report.study_tables import MEASURES, _paper_numbers
+from llpbench.results.studies import OPEN, STUDIES, select
 from llpbench.running.planning import expand
 from llpbench.running.settings import PRETRAININGS, resolve
 from llpbench.training.specification import changed
