@@ -447,17 +447,17 @@ def _search(
     subject: Subject, regime: Regime, space: dict[str, Any], table: Table, assignment: Assignment
 ) -> tuple[list[Trial], Any]:
     """Return the trials without their times, and the selection of each criterion."""
-    from llpbench.tuning.search import opened  # Optuna
+    from llpbench.tuning.search import Search  # Optuna
     from llpbench.tuning.trials import Bench, without_test
-    from llpbench.tuning.tuning_runs import choices, make_trials
+    from llpbench.tuning.tuning_runs import choices
 
     protocol = Protocol(epochs=_EPOCHS, patience=_EPOCHS)
     cell = make_cell(subject.name, "adult", bag_size=assignment.train.shape[1], encoder="mlp", protocol=protocol)
     tuning = Tuning(cell, regime, _TRIALS, space, together=1 if subject.direct else _TOGETHER, eta=_ETA)
     task = without_test(subject.task(table, assignment), tuning)
     bench = Bench(tuning, task, Machine(), most=None if getattr(subject.declared, "stackable", True) else 1)
-    with opened(tuning, None) as search:
-        made = [replace(trial, seconds=0.0) for trial in make_trials(search, bench)]
+    with Search.opened(tuning, None) as search:
+        made = [replace(trial, seconds=0.0) for trial in bench.finish(search)]
     return made, choices(tuning, made)
 
 

@@ -280,11 +280,13 @@ class Option(NamedTuple):
 
     read: _Reader
     help: str
+    default: Any
+    """default in the default preset; None if there is none or it is decided later"""
 
 
 def _option(read: _Reader, text: str, default: Any = MISSING) -> Any:
     """Return a field of `Settings` that is an option. If it has no default, every preset sets it."""
-    metadata = {"option": Option(read, text)}
+    metadata = {"option": Option(read, text, None if default in (MISSING, dict, (), "") else default)}
     if default is dict:
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -423,15 +425,8 @@ class Settings:
 OPTIONS: dict[str, Option] = {
     item.name.replace("_", "-"): item.metadata["option"] for item in fields(Settings) if "option" in item.metadata
 }
+OPTIONS |= {name: OPTIONS[name]._replace(default=value) for name, value in PRESETS[DEFAULT_PRESET].items()}
 """Options by name, as in flags (`--name`) and in the configuration file."""
-
-
-def default(name: str) -> Any:
-    """Return the default of an option in the default preset; None if it has none or is decided later."""
-    if name in PRESETS[DEFAULT_PRESET]:
-        return PRESETS[DEFAULT_PRESET][name]
-    value = {item.name: item.default for item in fields(Settings)}[name.replace("-", "_")]
-    return None if value is MISSING or value in ((), "") else value
 
 
 def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path | None = None) -> Settings:

@@ -30,7 +30,7 @@ from llpbench.training.compilation import remove_damaged
 from llpbench.training.device import Machine, is_out_of_memory
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained
-from llpbench.tuning.search import Trial
+from llpbench.tuning.search import Search, Trial
 
 _OnEpoch = Callable[[Epoch], None] | None
 
@@ -54,6 +54,13 @@ class Bench:
     on_epoch: _OnEpoch = None
     earlier: list[Trial] = field(default_factory=list)
     """finished trials, with which trials at a rung are compared"""
+
+    def finish(self, search: Search) -> list[Trial]:
+        """Run the missing trials of a search, and return all its trials."""
+        self.earlier += search.made
+        while asked := search.ask():
+            search.tell(self.make(asked))
+        return search.made[: self.tuning.trials]
 
     def make(self, trials: Sequence[Trial]) -> list[Trial]:
         """Train trials and return them with their results."""
