@@ -171,7 +171,7 @@ class Judged(TypedDict):
     test: Annotated[dict[str, Real | None], _like(Metrics)]
     """test metrics, by name (`criteria.METRICS`)"""
     reliability: NotRequired[list[Annotated[list[Real], Field(min_length=3, max_length=3)]]]
-    """for each bin of the predicted probability: rows, mean probability, observed frequency (`metrics.reliability`)
+    """for each bin of the predicted probability: rows, mean probability, observed frequency (`metrics.verdict`)
 
     Absent without labels.
     """

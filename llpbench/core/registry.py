@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.global_state import contained
+from llpbench.core.global_state import restored
 from llpbench.core.text import hint, one_line
 
 FAMILIES = ("floor", "direct", "classical", "neural", "pseudo-label", "control", "ceiling")
@@ -464,7 +464,7 @@ def _importing(plugin: str, module: str, what: str, remedy: str) -> Iterator[Non
     """Import a plugin inside. Errors become one line, and changed global settings are reset."""
     _loading.append(module)
     try:
-        with contained(f"plugin {plugin}", module):
+        with restored(f"plugin {plugin}", module):
             yield
     except (LLPBenchError, KeyboardInterrupt):
         raise

@@ -18,7 +18,7 @@ from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Ro
 from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
 from llpbench.core.errors import LLPBenchError, argument
-from llpbench.core.global_state import contained
+from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.model import Network
 from llpbench.core.ranges import read_params
@@ -159,7 +159,7 @@ def fit_members(
 def own_code(method: str) -> Iterator[None]:
     """Run code of a method. Its errors become one line (`LLPBenchError`), and global state is restored."""
     try:
-        with contained(f"method {method}"):
+        with restored(f"method {method}"):
             yield
     except LLPBenchError:
         raise

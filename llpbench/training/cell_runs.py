@@ -21,7 +21,7 @@ from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Average, Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
 from llpbench.core.errors import HookError, LLPBenchError
-from llpbench.core.global_state import contained
+from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.ranges import read_params
@@ -70,7 +70,7 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     """
     with at_work(cell, environment) as machine:
         declared = METHODS.get(cell.method)
-        with contained(f"method {cell.method}"):
+        with restored(f"method {cell.method}"):
             method = declared(read_params(declared.Params, cell.params, owner=cell.method))
         return _compute(cell, seeds, environment, method, machine, on_epoch)
 
@@ -186,7 +186,7 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
     """Return the data of one seed of a cell."""
     from llpbench.data.splits import assign_bags
 
-    with contained(f"dataset {cell.dataset} or bagging {cell.bagging}"):
+    with restored(f"dataset {cell.dataset} or bagging {cell.bagging}"):
         table = load_table(cell.dataset, data_dir)
         assignment = assign_bags(table, cell.bagging, cell.bag_size, seed, cell.max_bags)
     bags_per_step = (cell.protocol or Protocol()).bags_per_step
@@ -211,7 +211,7 @@ def _train_population(
     other error: retry each seed alone, so that only the seed that causes it fails.
     """
     try:
-        with contained(f"method {cell.method}"):
+        with restored(f"method {cell.method}"):
             return _train_together(cell, method, tasks, machine, on_epoch, pretrain, keep)
     except LLPBenchError:
         raise
@@ -314,7 +314,7 @@ def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:
 
 def _fit_alone(cell: Cell, method: DirectMethod, seed: int, task: Task) -> SeedResult:
     reset_peak_memory(torch.device("cpu"))
-    with contained(f"method {cell.method}"):
+    with restored(f"method {cell.method}"):
         return fit_direct(type(method)(method.params), seed, task)
 
 

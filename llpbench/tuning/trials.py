@@ -19,7 +19,7 @@ from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Epoch, Tuning
 from llpbench.core.criteria import Criterion
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.global_state import contained
+from llpbench.core.global_state import restored
 from llpbench.core.method import Method
 from llpbench.core.ranges import continuous, read_params
 from llpbench.core.registry import METHODS
@@ -82,7 +82,7 @@ class Bench:
         """Train trials together; after a failure, train half as many at once, down to one."""
         clock, halving = time.perf_counter(), self._halving(trials)
         try:
-            with contained(f"method {self.tuning.cell.method}"):
+            with restored(f"method {self.tuning.cell.method}"):
                 outcomes = self._together(trials, halving)
         except LLPBenchError:
             raise
@@ -117,7 +117,7 @@ class Bench:
     def _fit(self, trial: Trial) -> Trial:
         """Fit a direct method, and judge it on the validation rows."""
         clock = time.perf_counter()
-        with contained(f"method {self.tuning.cell.method}"):
+        with restored(f"method {self.tuning.cell.method}"):
             result = fit_direct(_method(self.tuning.cell, trial.params), self.tuning.seed, self.task)
         values = {name: one["validation"] for name, one in result.results.items()}
         seconds = time.perf_counter() - clock
