@@ -11,7 +11,7 @@ import numpy as np
 
 from llpbench.core.bags import FloatArray, IntArray, Rows
 
-_FEWEST_ROWS = 100_000
+_FEWEST_ROWS = 10_000
 """number of rows below which a pass over all rows is fast anyway"""
 _SHARE = 0.05
 """largest fraction of distinct rows; with more, little is saved"""
