@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, cast
@@ -108,18 +109,21 @@ class Contents:
 
     @classmethod
     def joined(cls, journals: Iterable[Contents], prefer: Preference | None = None) -> Contents:
-        """Join the contents of journals in any order (`settle`). Of different results keep only the preferred one."""
+        """Join the contents of journals in any order (`settle`). Of different results keep only the preferred one.
+
+        Within a journal its order counts, otherwise the time stamp.
+        """
         runs: dict[str, list[Record]] = {}
         tunings: dict[str, TuningRecord] = {}
-        warnings: list[str] = []
+        warnings, time = list[str](), itemgetter("finished")
         for contents in journals:
             warnings += contents.warnings
             for name, tuning in contents.tunings.items():
-                tunings[name] = _newer(*sorted((tunings[name], tuning), key=_age)) if name in tunings else tuning
+                tunings[name] = _newer(*sorted((tunings[name], tuning), key=time)) if name in tunings else tuning
             for run, records in contents.runs.items():
                 known = runs.setdefault(run, [])
                 known += [record for record in records if record not in known]
-        settled = {run: settle(sorted(records, key=_age)) for run, records in runs.items()}
+        settled = {run: settle(sorted(records, key=time)) for run, records in runs.items()}
         if prefer is not None:
             settled = {run: [records[0] if prefer == "first" else records[-1]] for run, records in settled.items()}
         return cls(settled, tunings, tuple(warnings))
@@ -423,14 +427,6 @@ def dispute(records: Sequence[Record]) -> str:
         f"test {apart.metric.upper()} {shown}; "
         f"{'the last one counts' if agree(records) else f'{how}, so none counts {prefer}'}"
     )
-
-
-def _age(record: Record | TuningRecord) -> tuple[int, str]:
-    """Return the sort key for records of a run or tuning from several journals: the newest code is last.
-
-    Within a journal its order counts (`settle`, `_newer`).
-    """
-    return record["numerics"], record["finished"]
 
 
 def _code(record: Record | TuningRecord) -> tuple[int, dict[str, str | None]]:

@@ -353,6 +353,9 @@ def test_nothing_is_rescued_without_results(tmp_path: Path) -> None:
 
 
 def test_failed_run_removes_only_its_empty_journal(tmp_path: Path) -> None:
+    with Journal(tmp_path / "ended"):
+        pass
+    assert (tmp_path / "ended" / FILE).exists(), "this one did not fail"
     with suppress(KeyError), Journal(tmp_path / "out") as journal:
         taken_over(journal.path)
         raise KeyError

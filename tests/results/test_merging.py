@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 from itertools import permutations
 from pathlib import Path
+from typing import cast
 
 import pytest
 from factory import failed, make_cell_of, make_record, record, searched
@@ -86,7 +88,7 @@ def test_fuller_record_of_equal_results_is_kept(tmp_path: Path, newest_first: bo
     (kept,), (flag,) = both(old, finished(2, 0.81, more=True))
     assert kept["results"]["auc"]["test"]["auc"] == 0.81
     assert "AUC 80.0000, 81.0000" in flag
-    assert both(old, finished(2, 0.9, more=True))[0] == []
+    assert both(old, finished(2, 0.825, more=True))[0] == [], "more than the tolerance apart"
 
 
 def test_failure_never_replaces_success(tmp_path: Path) -> None:
@@ -130,6 +132,29 @@ def test_journal_order_counts_not_clock(tmp_path: Path) -> None:
     )
     engine = journal(tmp_path / "c", {**new, "numerics": NUMERICS + 1}, old)
     assert [run["numerics"] for run in Contents.read(engine).records.values()] == [NUMERICS + 1]
+
+
+def test_search_that_counts_remembers_cells_of_replaced_ones() -> None:
+    start = make_cell_of("a")
+    cells = [replace(start, params={"weight": number}) for number in range(3)]
+    one, two, three = (searched(start, "fine", {"auc": (cell, 0.5, 0.4)}) for cell in cells)
+    bad = cast(TuningRecord, {**one, "status": "failed", "best": {}})
+    newer, newer_bad = (cast(TuningRecord, {**each, "numerics": NUMERICS + 1}) for each in (two, bad))
+    first, second = sorted(cell.id for cell in cells[:2])
+    for order, counts, former in (
+        ((one, two, three), three, [first, second]),
+        ((one, two, one), one, [cells[1].id]),
+        ((one, bad), one, None),
+        ((bad, one), one, None),
+        ((newer, one), newer, [cells[0].id]),
+        ((one, newer_bad), newer_bad, [cells[0].id]),
+    ):
+        expected = {**counts} if former is None else {**counts, "former": former}
+        assert contents_of(*order).tunings == {one["tuning"]: expected}
+    late = cast(TuningRecord, {**two, "finished": AHEAD})
+    for journals in ((one, late), (late, one), (one, newer), (newer, one)):  # newer ones count, whatever the order
+        joined = Contents.joined(map(contents_of, journals)).tunings[one["tuning"]]
+        assert (joined["best"]["auc"]["cell"], joined["former"]) == (cells[1].id, [cells[0].id])
 
 
 def test_stepwise_merge_equals_joint_merge(tmp_path: Path) -> None:
