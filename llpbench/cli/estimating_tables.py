@@ -33,7 +33,7 @@ _PATH = AnyPath(path_type=Path)
 @click.option("--covariates", multiple=True, metavar="NAMES", help="Columns of numbers that may change outcomes.")
 @click.option("--among", multiple=True, metavar="NAMES", help="Give shares among these outcomes only. [default: all]")
 @click.option("--size-column", metavar="NAME", help="Number of people, if the other columns have shares.")
-@click.option("--weight-column", metavar="NAME", help="How often each precinct counts.")
+@click.option("--weight-column", metavar="NAME", help="Weight of each precinct: how often it counts.")
 @click.option(
     "--differences",
     type=_PATH,
@@ -59,14 +59,15 @@ def estimate_table(
     among: tuple[str, ...],
     formats: Formats,
 ) -> int:
-    """Estimate a table of groups by outcomes from precincts (ecological inference).
+    """Ecological inference: groups by outcomes, from precincts.
 
     PRECINCTS has a line for each precinct, with the number of people in each group and with each outcome, such as
     voters by race and votes by candidate. The file --out has the cells of all precincts together (precinct "all") and
     of each. They add up to both margins. Intervals are 95 %. Columns with _min and _max are the bounds of Duncan and
     Davis, and goodman is the regression of that name. --covariates names columns such as median income, whose effect
     on outcomes is the same for all groups; --differences shows by how much they shift the differences. With --among
-    ann,bob, shares are of people who voted for one of these.
+    ann,bob, shares are of people who voted for one of these. All this assumes that shares of a group do not change
+    systematically with a precinct's composition. A warning tests a part of it.
     """
     import pandas as pd
     from pandas.api.types import is_numeric_dtype
@@ -78,8 +79,8 @@ def estimate_table(
     from llpbench.tables.bag_keys import bag_keys
     from llpbench.tables.column_names import column_of, split_names
     from llpbench.tables.number_text import as_numbers
-    from llpbench.tables.row_files import read_rows
-    from llpbench.tables.writing import require_room, write_rows
+    from llpbench.tables.row_files import RowBatches
+    from llpbench.tables.writing import require_room, written
 
     for path, other in ((out, differences), (differences, out)):
         if path is not None:
@@ -87,7 +88,8 @@ def estimate_table(
     if plot is not None:
         check_plot(plot, "--plot")
     wanted = [(part, text) for text in (*groups, *outcomes, *covariates) for part in text.split(",")]
-    frame = read_rows(precincts, keys=[precinct_column] if precinct_column else (), form=formats.rows, columns=wanted)
+    keys = [precinct_column] if precinct_column else ()
+    frame = RowBatches(precincts, keys=keys, form=formats.rows, columns=wanted).together()
     frame.index = pd.RangeIndex(1, len(frame) + 1)
     if precinct_column is not None:
         frame.index = pd.Index(bag_keys(frame, [precinct_column], precincts)[precinct_column])
@@ -114,9 +116,11 @@ def estimate_table(
         )
     cells = pd.concat([table.cells.assign(precinct=ALL), table.by_precinct()], ignore_index=True)
     computed = (*NUMBERS, *SHARES, "goodman")
-    write_rows(cells[["precinct", "group", "outcome", *computed]], out, computed)
+    with written(out, computed) as write:
+        write(cells[["precinct", "group", "outcome", *computed]])
     if differences is not None:
-        write_rows(table.differences, differences, [*table.differences.columns[3:]])
+        with written(differences, [*table.differences.columns[3:]]) as write:
+            write(table.differences)
     if plot is not None:
         save_figure(lambda: cell_shares(table.cells), plot)
     wide = table.cells.assign(text=[*map(percent, *(table.cells[name] for name in ("share", *SHARES[1:3])))])
