@@ -21,7 +21,7 @@ from llpbench.data.loading import EMBEDDED, load_table, locate, suite_datasets
 from llpbench.data.sources import Generated, OpenML
 from llpbench.data.specs import FACTS, DatasetSpec, Facts, built_in_facts, dataset_specs
 from llpbench.results.frame import COLUMNS
-from llpbench.running.settings import OPTIONS, PRESETS, default
+from llpbench.running.settings import OPTIONS, PRESETS
 
 HEADINGS = {
     "floor": "Floors",
@@ -211,7 +211,7 @@ def columns() -> str:
 
 
 def _default(name: str) -> str:
-    value = default(name)
+    value = OPTIONS[name].default
     return (
         ""
         if value is None or isinstance(value, bool)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, Task
 from llpbench.core.cell import Cell
-from llpbench.core.provenance import NUMERICS, cell_versions, software_facts, utc_now
+from llpbench.core.provenance import NUMERICS, cell_versions, software_facts
 from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS
 from llpbench.data.specs import Facts, dataset_spec
@@ -60,7 +61,7 @@ class SeedResult:
             "members": self.members,
             "data": {} if task is None else {"fingerprint": task.fingerprint, "manifest": task.manifest},
             "bags": {} if task is None else _bag_facts(task),
-            "finished": utc_now(),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             **shared,  # type: ignore[typeddict-item]
         }
         if self.earlier_curves:
