@@ -298,7 +298,7 @@ def fit(
     from llpbench.owndata.storing import require_free
 
     named = click.get_current_context().get_parameter_source("encoder") is ParameterSource.COMMANDLINE
-    if named and not takes_encoder(AUTO if method == "auto" else method):
+    if named and not takes_encoder(method):
         raise LLPBenchError(f"method {method!r} has no encoder, got --encoder {encoder}. Leave --encoder out.")
     model = LLPClassifier(
         method,
