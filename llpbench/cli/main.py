@@ -39,10 +39,9 @@ from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.record import Record, TuningRecord
-    from llpbench.core.studies import Study
     from llpbench.report.publishing import Published
-    from llpbench.results.journal import Contents
-    from llpbench.results.merging import Preference
+    from llpbench.results.journal import Contents, Preference
+    from llpbench.results.studies import Study
     from llpbench.running.planning import Plan
 
 
@@ -155,10 +154,10 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
     if dry_run:
         return _show_plan(settings)
     from llpbench.interactive.sweep import carry_out
-    from llpbench.running.display import make_display
+    from llpbench.running.display import Display
 
     chosen = None if settings.study is None else _select_studies(settings.study)
-    done = carry_out(settings, make_display())
+    done = carry_out(settings, Display.on_stderr())
     _show_published(done.published, chosen, done.results.records)
     return FAILED if done.summary.incomplete else 0
 
@@ -180,11 +179,11 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     if settings.tune is None:
         settings = _settings(preset, config, flags | {"tune": str(_TRIALS)})
     from llpbench.running import runner
-    from llpbench.running.display import make_display
+    from llpbench.running.display import Display
     from llpbench.tuning.configurations import FOLDER, write_configurations
 
     settings = replace(settings, tune_only=True)
-    summary = runner.run(settings, make_display())
+    summary = runner.run(settings, Display.on_stderr())
     made = summary.contents.tunings
     print_table(
         ["cell", "criterion", "trials", "stopped", "failed", "default", "best", "changed"],
@@ -238,7 +237,7 @@ def report(
     """Write leaderboards, plots and the page from journals."""
     from llpbench.report.board_tables import TITLE, make_report
     from llpbench.report.publishing import write_report
-    from llpbench.results.staleness import stale_runs, stale_searches
+    from llpbench.results.staleness import stale_reasons
 
     if no_plots and plots_dir is not None:
         raise LLPBenchError("--plots and --no-plots cannot be combined. Leave one of them out.")
@@ -250,7 +249,7 @@ def report(
     made = make_report(
         records,
         warnings=[*merged.warnings, *merged.disputes],
-        stale=stale_runs(records) | stale_searches(tunings),
+        stale=stale_reasons([*records, *tunings]),
         tunings=tunings,
         metric=_known_metric(metric),
         title=title or TITLE,
@@ -317,15 +316,15 @@ def compare(rivals: str | None, against: str | None, ablations: bool, journals: 
     from llpbench.report.comparing import compare as put_beside
     from llpbench.report.comparing import shared_tasks
     from llpbench.report.terminal import render
-    from llpbench.results.merging import join_tunings
-    from llpbench.results.staleness import stale_runs, stale_searches
+    from llpbench.results.journal import Contents
+    from llpbench.results.staleness import stale_reasons
 
     if against is None:
         against, told = shared_tasks(merged.counting.values())
         echo(told)
     reference = _merge([against])
-    tunings = list(join_tunings(reference.tunings, merged.tunings).values())
-    stale = stale_runs([*reference.counting.values(), *merged.counting.values()]) | stale_searches(tunings)
+    tunings = list(Contents.joined([reference, merged]).tunings.values())
+    stale = stale_reasons([*reference.counting.values(), *merged.counting.values(), *tunings])
     named = [*filter(None, (name.strip() for name in (rivals or "").split(",")))]
     found = put_beside(merged.counting, reference.counting, tunings, stale, rivals=named, ablations=ablations)
     for line in (*found.ranks(), *found.differences, *found.remarks):
@@ -354,7 +353,7 @@ def _show_plan(settings: Settings) -> int:
         echo(f"impossible: {reason}")
     for doubt in found.doubts:
         echo(f"warning: {doubt}")
-    echo(f"{runner.counts(found)}; {runner.about(estimate)} one after the other")
+    echo(f"{found}; {estimate} one after the other")
     return 0
 
 
@@ -409,9 +408,9 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside:
     from llpbench.report.terminal import render_tables
     from llpbench.report.wording import caption
     from llpbench.results.frame import tidy
-    from llpbench.results.staleness import stale_runs
+    from llpbench.results.staleness import stale_reasons
 
-    frame = tidy(records, stale_runs(records))
+    frame = tidy(records, stale_reasons(records))
     found = [(study, study_tables(study, frame)) for study in chosen]
     if beside:
         compared, summary = beside_paper([table for _, tables in found for table in tables])
@@ -425,9 +424,9 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside:
 
 
 def _select_studies(pattern: str) -> list[Study]:
-    from llpbench.core.studies import select
+    from llpbench.results.studies import Study
 
-    return select(pattern)
+    return Study.select(pattern)
 
 
 def _known_metric(name: str | None) -> str:

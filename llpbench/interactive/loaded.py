@@ -277,10 +277,9 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
     >>> len(results) > 1000
     True
     """
-    from llpbench.results.merging import journal_files, merge
-    from llpbench.results.published import EXCERPT, OMITTED
-    from llpbench.results.staleness import stale_runs, stale_searches
-    from llpbench.running.settings import default
+    from llpbench.results.merging import EXCERPT, OMITTED, journal_files, merge
+    from llpbench.results.staleness import stale_reasons
+    from llpbench.running.settings import OPTIONS
 
     named: list[str] = []
     for source in sources:
@@ -290,13 +289,13 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
             raise LLPBenchError(f"a source must be a path or 'published', got {source!r}.") from error
     if sources and not named:
         raise LLPBenchError("sources must be paths or 'published', got an empty list.")
-    paths = [path for name in named or [str(default("out"))] for path in journal_files(name)]
+    paths = [path for name in named or [str(OPTIONS["out"].default)] for path in journal_files(name)]
     merged = merge(paths)
     records, tunings = list(merged.counting.values()), list(merged.tunings.values())
     return Results(
         records,
         tunings,
-        stale_runs(records) | stale_searches(tunings),
+        stale_reasons([*records, *tunings]),
         (*merged.warnings, *merged.disputes),
         tuple(path.parent for path in paths),
         OMITTED if any(path.name == EXCERPT for path in paths) else "",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.interactive.loaded import Results
-from llpbench.running.settings import OPTIONS, PLOTS, Settings, default, resolve
+from llpbench.running.settings import OPTIONS, PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.registry import Registry
@@ -42,14 +42,14 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
     >>> results.leaderboard()["auc_mean"].tolist()
     [50.0]
     """
-    from llpbench.running.display import make_display
+    from llpbench.running.display import Display
 
     given = {name.replace("_", "-"): _plain(value) for name, value in flags.items() if value is not None}
     try:
         settings = resolve(given, preset=preset, config=None if config is None else Path(config))
     except LLPBenchError as error:
         raise LLPBenchError(_in_python(str(error), flags)) from None
-    display = make_display()
+    display = Display.on_stderr()
     if typed := _known_here_alone(settings):
         elsewhere = None if settings.executor in ("auto", "debug") else settings.executor
         for name, value in (
@@ -91,7 +91,7 @@ def carry_out(settings: Settings, display: Display) -> _Done:
     """
     from llpbench.report.board_tables import make_report
     from llpbench.report.publishing import write_report
-    from llpbench.results.staleness import stale_runs, stale_searches
+    from llpbench.results.staleness import stale_reasons
     from llpbench.running import runner
     from llpbench.tuning.configurations import write_configurations
 
@@ -99,7 +99,7 @@ def carry_out(settings: Settings, display: Display) -> _Done:
     found, records = summary.contents, list(summary.contents.counting.values())
     warnings = (*found.warnings, *found.disputes)
     tunings = list(found.tunings.values())
-    stale = stale_runs(records) | stale_searches(tunings)
+    stale = stale_reasons([*records, *tunings])
     results = Results(records, tunings, stale, warnings, (settings.out,))
     write_configurations(tunings, settings.out)
     plots = settings.out / PLOTS if settings.plots else None
@@ -146,7 +146,7 @@ def _known_here_alone(settings: Settings) -> str:
 
 def _signature() -> inspect.Signature:
     """Return all options with their defaults, for `help` and completion."""
-    named = {name.replace("-", "_"): default(name) for name in OPTIONS}
+    named = {name.replace("-", "_"): option.default for name, option in OPTIONS.items()}
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         inspect.Parameter(name, keyword, default=value)
