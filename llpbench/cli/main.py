@@ -33,7 +33,7 @@ from llpbench.cli.own_data import choose, fit
 from llpbench.core import __version__
 from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.text import clean, hint, plural, some_of
+from llpbench.core.text import clean, plural, some_of
 from llpbench.running.interrupts import interruptible
 from llpbench.running.settings import PLOTS, Settings, resolve
 
@@ -155,13 +155,18 @@ def _run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) ->
     settings = _settings(preset, config, flags)
     if dry_run:
         return _show_plan(settings)
-    from llpbench.interactive.sweep import carry_out
+    from llpbench.interactive.loaded import Results
+    from llpbench.running import runner
     from llpbench.running.display import make_display
+    from llpbench.tuning.configurations import write_configurations
 
     chosen = None if settings.study is None else _select_studies(settings.study)
-    done = carry_out(settings, make_display())
-    _show_published(done.published, chosen, done.results.records)
-    return FAILED if done.summary.incomplete else 0
+    summary = runner.run(settings, make_display())
+    write_configurations(summary.contents.tunings.values(), settings.out)
+    results = Results.of(summary.contents)
+    published = results.publish(settings.out, plots=settings.out / PLOTS if settings.plots else None)
+    _show_published(published, chosen, results.records)
+    return FAILED if summary.incomplete else 0
 
 
 @cli.command(
@@ -240,27 +245,17 @@ def _report(
     plugin: tuple[str, ...],
 ) -> int:
     """Write leaderboards, plots and the page from journals."""
-    from llpbench.report.board_tables import TITLE, make_report
-    from llpbench.report.publishing import write_report
-    from llpbench.results.staleness import stale_runs, stale_searches
+    from llpbench.interactive.loaded import Results
 
     if no_plots and plots_dir is not None:
         raise LLPBenchError("--plots and --no-plots cannot be combined. Leave one of them out.")
     load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
-    merged = _merged(journals or (out,))
-    records = _of_datasets(merged.counting.values(), datasets)
-    tunings = list(merged.tunings.values())
-    made = make_report(
-        records,
-        warnings=[*merged.warnings, *merged.disputes],
-        stale=stale_runs(records) | stale_searches(tunings),
-        tunings=tunings,
-        metric=_known_metric(metric),
-        title=title or TITLE,
-    )
-    published = write_report(made, Path(out), plots=None if no_plots else Path(plots_dir or Path(out) / PLOTS))
-    _show_published(published, chosen, records)
+    results = Results.of(_merged(journals or (out,)))
+    results = replace(results, records=_of_datasets(results.records, datasets))
+    plots = None if no_plots else Path(plots_dir or Path(out) / PLOTS)
+    published = results.publish(Path(out), plots=plots, metric=metric or "auc", title=title)
+    _show_published(published, chosen, results.records)
     return 0
 
 
@@ -434,15 +429,6 @@ def _select_studies(pattern: str) -> list[Study]:
     from llpbench.core.studies import select
 
     return select(pattern)
-
-
-def _known_metric(name: str | None) -> str:
-    """Return a test metric. Raises `LLPBenchError` with the nearest names if it is unknown."""
-    from llpbench.core.criteria import METRICS
-
-    if name is not None and name not in METRICS:
-        raise LLPBenchError(f"unknown metric {name!r}. {hint(name, METRICS)}Available: {', '.join(METRICS)}.")
-    return name or "auc"
 
 
 def _of_datasets(records: Iterable[Record], pattern: str | None) -> list[Record]:
