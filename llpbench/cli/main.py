@@ -253,8 +253,8 @@ def _report(
     chosen = None if study is None else _select_studies(study)
     results = Results.of(_merged(journals or (out,)))
     results = replace(results, records=_of_datasets(results.records, datasets))
-    plots = None if no_plots else Path(plots_dir or Path(out) / PLOTS)
-    published = results.publish(Path(out), plots=plots, metric=metric or "auc", title=title)
+    plots = None if no_plots else plots_dir or Path(out) / PLOTS
+    published = results.publish(out, plots=plots, metric=metric or "auc", title=title)
     _show_published(published, chosen, results.records)
     return 0
 

@@ -70,7 +70,7 @@ class Results:
 
     @classmethod
     def of(cls, contents: Contents, folders: Iterable[Path] = (), omitted: str = "") -> Results:
-        """Return the results of a journal's contents: the runs that count, and what is stale among them."""
+        """Return the results of a journal's contents: the runs that count, and those that are stale."""
         from llpbench.results.staleness import stale_runs, stale_searches
 
         records, tunings = [*contents.counting.values()], [*contents.tunings.values()]
@@ -78,13 +78,17 @@ class Results:
         return cls(records, tunings, stale, (*contents.warnings, *contents.disputes), tuple(folders), omitted)
 
     def publish(
-        self, out: Path, *, plots: Path | None = None, metric: str = "auc", title: str | None = None
+        self, out: Source, *, plots: Source | None = None, metric: str = "auc", title: str | None = None
     ) -> Published:
-        """Write the report of these results: leaderboards and page into `out`, figures into `plots`."""
+        """Write the report of these results: leaderboards and page into `out`, figures into `plots`.
+
+        Raises `LLPBenchError` for an unknown metric, or if a file cannot be written.
+        """
         from llpbench.report.board_tables import TITLE, Report
         from llpbench.report.publishing import Published
 
-        return Published.write(Report(self.ranked_by(metric), self.warnings, title or TITLE), out, plots=plots)
+        report = Report(self.ranked_by(metric), self.warnings, title or TITLE)
+        return Published.write(report, Path(out), plots=None if plots is None else Path(plots))
 
     @cached_property
     def frame(self) -> DataFrame:

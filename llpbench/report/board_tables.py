@@ -115,7 +115,10 @@ def _robustness_table(board: Board, name: str) -> ReportTable | None:
         f"{ANCHOR}-{name}",
         f"Robustness. {Standings.of(board).title}",
         words.caption(
-            "robustness", board, tasks=plural(int(ranking["tasks"].max()), "task"), constants=labels(board.constants)
+            "robustness",
+            board.metric,
+            tasks=plural(int(ranking["tasks"].max()), "task"),
+            constants=labels(board.constants),
         ),
         [
             (Heading("rank"), [*map(Field.number, ranking["rank"].tolist())]),

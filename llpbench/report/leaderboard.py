@@ -80,7 +80,7 @@ class LeaderboardColumn:
 
     def explained(self, board: Board) -> str:
         """Return the caption."""
-        return words.caption(f"column_{self.key}", board) if self._is_built_in else self.caption
+        return words.caption(f"column_{self.key}", board.metric) if self._is_built_in else self.caption
 
     @property
     def _is_built_in(self) -> bool:
@@ -363,7 +363,7 @@ def _first_text(parts: Mapping[str, Any]) -> Sequence[str]:
 
 
 for _column in (
-    LeaderboardColumn("mean", "mean {metric}", ("mean", "std", "n"), Board.mean, _mean_text),
+    LeaderboardColumn("mean", "mean {metric}", ("mean", "std", "n"), lambda board: board.mean(), _mean_text),
     LeaderboardColumn(
         "interval",
         "{level} CI of rank",

@@ -59,7 +59,7 @@ def render(leaderboards: Leaderboards, console: Console, yours: Collection[str] 
         say(lines.verdict() or first.datasets_text(), "dim")
         console.print(_standing(first, console, yours))
         say(first.setting(), "dim")
-        say(" ".join(filter(None, (words.caption("legend", first), first.tasks_text()))), "dim")
+        say(" ".join(filter(None, (words.caption("legend", first.metric), first.tasks_text()))), "dim")
         for board in others:
             if not board.has_labels:
                 say(board.headline)

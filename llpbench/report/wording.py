@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pandas import isna
 
 from llpbench.core.cell import NATURAL
-from llpbench.core.criteria import METRICS
+from llpbench.core.criteria import METRICS, Metric
 from llpbench.core.text import clean as clean
 from llpbench.report.statistics import CONFIDENCE, FEWEST_DATASETS
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
-    from llpbench.report.boards import Board
 
 HEADLINE = "auc"
 """Default test metric of leaderboards."""
@@ -51,10 +49,9 @@ def _captions() -> Template:
     return environment.get_template("captions.j2")
 
 
-def caption(name: str, board: Board | None = None, **facts: Any) -> str:
-    """Return a block of `templates/captions.j2` on one line. Without a board its metric is AUC."""
+def caption(name: str, metric: Metric = METRICS[HEADLINE], **facts: Any) -> str:
+    """Return a block of `templates/captions.j2` on one line. `metric`: that of the board."""
     template = _captions()
-    metric = METRICS[HEADLINE] if board is None else board.metric
     context = template.new_context({"metric": metric, "is_auc": metric.name == HEADLINE, **facts})
     return " ".join("".join(template.blocks[name](context)).split())
 

@@ -460,7 +460,8 @@ def _of_board(board: Board, name: str, kind: str, figure: Figure, **facts: Any) 
     epochs = f"epochs chosen by {board.criterion.title}, {words.protocol_text(board.protocol)}"
     setting = f"{words.bags_words(board.bagging)}; {epochs if board.protocol else 'methods without epochs'}"
     has_several = (board.tasks["classes"].fillna(2) > 2).any()
-    title, caption = (words.caption(f"{part}_{kind.replace('-', '_')}", board, **facts) for part in ("title", "plot"))
+    metric = board.metric
+    title, caption = (words.caption(f"{part}_{kind.replace('-', '_')}", metric, **facts) for part in ("title", "plot"))
     return Drawing(
         name=f"{kind}-{name}",
         title=title,
