@@ -11,6 +11,7 @@ and on the others, which judge it.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
 from llpbench.data.facts import built_in_facts
 from llpbench.data.suites import select_datasets
-from llpbench.owndata.fitting import NetworkTraining, fit_members
+from llpbench.owndata.fitting import FitSettings
 from llpbench.report.statistics import interval
 from llpbench.training.cell_runs import make_task
 from llpbench.training.memory import keep_freed
@@ -50,7 +51,20 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
 }
 CERTAIN = 1e-3
 """smallest probability of a member that gives probabilities"""
-TRAINING = NetworkTraining("mlp", {}, "none", {}, Protocol(100, 10, 2), validation=0.1, device="cpu", numbers="z")
+NETWORK = FitSettings(
+    method="bag-contrast",
+    params={},
+    ensemble=1,
+    seed=0,
+    encoder="mlp",
+    encoder_params={},
+    pretraining="none",
+    pretraining_params={},
+    protocol=Protocol(100, 10, 2),
+    validation=0.1,
+    device="cpu",
+    numbers="z",
+)
 """of bag-contrast, which chooses its epoch by a tenth of the training bags, since `auto` has no labels"""
 
 
@@ -70,7 +84,7 @@ def measure(dataset: str, bagging: str, seed: int, most: int | None) -> dict[str
         for name, part in zip(UNION, (union.process, union.refitted, union.counted), strict=True)
     }
     cardinalities = task.schema.cardinalities
-    network = fit_members("bag-contrast", {}, task.train, cardinalities, ensemble=1, seed=seed, training=TRAINING)
+    network = replace(NETWORK, seed=seed).fit(task.train, cardinalities)
     others = {name: fitted(name) for name in ("count-linear", "bag-mean-linear")} | {"bag-contrast": network}
     members |= {name: np.log(predict(rows).clip(CERTAIN)) for name, predict in others.items()}
     auc = {

@@ -29,7 +29,7 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from llpbench import LLPClassifier
-from llpbench.owndata.bag_effects import SUPPORTED, added_up, learn_known_bags
+from llpbench.owndata.bag_effects import SUPPORTED, KnownBags, added_up
 
 DATA = Path("../shared/data")
 NATURAL: dict[str, tuple[list[str], str]] = {
@@ -80,7 +80,7 @@ def natural(name: str, seed: int, rows: int, method: str, data: Path) -> dict[st
     plain, fitted = model.predict_proba(features.iloc[new]), model.predict_proba(features.head(rows))
     size = pd.Series(bags[:rows]).groupby(bags[:rows]).size()
     known, every = model._known, np.arange(rows)
-    before, learned = learn_known_bags(known, model._predicted(known.rows), None), model._known_bags()
+    before, learned = KnownBags.learn(known, model._predicted(known.rows), None), model._known_bags()
     predictions = {
         "new": {
             "share": ((counts + 0.5) / (size + 1))[model.bags_].to_numpy()[new_bags],

@@ -29,7 +29,7 @@ from scipy import sparse
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.assigning import assigned
 from llpbench.blocks.design import FEATURES, LinearColumns
-from llpbench.blocks.linear import LogitPredictor, LogitWeights, MeanOperator
+from llpbench.blocks.linear import LinearPredictor, LogitWeights, MeanOperator
 from llpbench.blocks.trees import full_logits
 
 _SMOOTHNESS = 0.01
@@ -59,7 +59,7 @@ class AlternatingMeanMap(DirectMethod):
     Params = _AlternatingMeanMapParams
     params: _AlternatingMeanMapParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Alternate until the objective changes by less than 0.001, for at most `rounds` rounds."""
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
@@ -70,9 +70,9 @@ class AlternatingMeanMap(DirectMethod):
             operator = MeanOperator.of_bags(train, columns)
         start = operator.logistic(columns, self.params.strength)[1]
         if np.ptp(start(columns), axis=0).max() < _ALIKE:  # labels would be arbitrary and confirm themselves
-            return LogitPredictor(design, start)
+            return LinearPredictor(design, start)
         path = _alternated(columns, train, start, self.params)
-        return LogitPredictor(design, min(path, key=lambda fit: fit[0])[1])
+        return LinearPredictor(design, min(path, key=lambda fit: fit[0])[1])
 
 
 def _alternated(

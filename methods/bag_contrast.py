@@ -47,10 +47,11 @@ class BagContrast(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the loss of differences and level, or the quadratic form of generalized bags."""
-        residuals, sizes = losses.bag_residuals(model.log_proba(bags), bags), losses.bag_sizes(bags)
+        bag_residuals = losses.BagMeans.residuals(model.log_proba(bags), bags)
+        residuals, sizes = bag_residuals
         if self.params.form == "genbags":
             return _genbags(residuals * sizes.unsqueeze(-1), sizes)
-        level = losses.mean_residual(residuals, sizes).square().sum()
+        level = bag_residuals.overall.square().sum()
         return _pair_contrast(residuals, sizes) + self.params.level * level
 
 

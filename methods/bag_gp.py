@@ -12,7 +12,7 @@ between bags than between rows (the ecological fallacy). If `bag-gp` detects thi
 the effects of features that hardly differ between bags. This does not always help: `bag-gp` fails most often on such
 bags.
 
-If rows seem to be chosen by their labels, logits are corrected (`blocks/label_shift.py`).
+If rows seem to be chosen by their labels, logits are corrected (`blocks/linear.py`).
 
 Aggregated Gaussian processes: Flaxman et al. 2015, Law et al. 2018. Additive kernels: Duvenaud et al. 2011.
 `docs/direct-methods.md` has the details.
@@ -28,7 +28,7 @@ import numpy as np
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
-from llpbench.blocks.label_shift import correction
+from llpbench.blocks.linear import correction
 
 
 @dataclass(frozen=True)

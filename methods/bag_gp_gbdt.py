@@ -8,7 +8,7 @@ The prediction is the softmax of the mean of their log probabilities, with equal
 - `em-gbdt` starts from the posterior of `bag-gp` and adds interactions.
 - `count-gbdt` starts from the class proportions, independently of `bag-gp`, and therefore makes other errors.
 
-If rows seem to be chosen by their labels, logits are corrected (`blocks/label_shift.py`).
+If rows seem to be chosen by their labels, logits are corrected (`blocks/linear.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray,
 from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.blocks.bag_process import ProcessSettings
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.label_shift import FlatterLogits, correction
+from llpbench.blocks.linear import FlatterLogits, correction
 from llpbench.blocks.trees import TreeLogits, TreeRows, TreeSettings
 from llpbench.core.effects import FeatureEffect
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 
 from llpbench import BaggedRows, DirectMethod, DirectParams, FloatArray, Predictor, Rows, Schema, register_method
-from llpbench.blocks.design import BoostingRows, as_proba, soft_labels
+from llpbench.blocks.design import BoostingRows, as_proba
 from llpbench.core.ranges import Choice, LogUniform
 
 
@@ -42,7 +42,7 @@ class BagSoftLabelGBDT(DirectMethod):
 
         train = train.where_known()
         rows_of = BoostingRows(train.rows)
-        features, targets = rows_of(train.rows), soft_labels(train)
+        features, targets = rows_of(train.rows), train.proportions[train.bag_of_row]
         models = [
             HistGradientBoostingRegressor(
                 max_iter=self.params.trees,

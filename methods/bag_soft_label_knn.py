@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, Rows, Schema, register_method
-from llpbench.blocks.design import Points, soft_labels
+from llpbench.blocks.design import Points
 
 _TREE = 20
 """largest number of coordinates for which a ball tree is faster than brute force"""
@@ -69,7 +69,8 @@ class BagSoftLabelKNN(DirectMethod):
         train = train.where_known()
         points = Points(train.rows, schema)
         neighbours = min(self.params.neighbours, len(train.bag_of_row))
-        return _NearestBags(points, _dense_if_narrow(points(train.rows)), soft_labels(train), neighbours)
+        targets = train.proportions[train.bag_of_row]
+        return _NearestBags(points, _dense_if_narrow(points(train.rows)), targets, neighbours)
 
 
 def _dense_if_narrow(points: sparse.csr_array, most: int = 200) -> sparse.csr_array | FloatArray:

@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
-from llpbench.blocks.design import OneHot, soft_labels
+from llpbench.blocks.design import OneHot
 from llpbench.blocks.linear import LinearPredictor, linear_fit
 
 
@@ -38,6 +38,6 @@ class BagSoftLabelLinear(DirectMethod):
         """Fit one example per row."""
         train = train.where_known()
         design = OneHot(train.rows, schema)
-        weights = np.ones(len(train.bag_of_row))
-        shares = linear_fit(self.params.model, design(train.rows), soft_labels(train), weights, self.params.strength)
+        targets, weights = train.proportions[train.bag_of_row], np.ones(len(train.bag_of_row))
+        shares = linear_fit(self.params.model, design(train.rows), targets, weights, self.params.strength)
         return LinearPredictor(design, shares)

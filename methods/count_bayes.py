@@ -27,7 +27,7 @@ from scipy.special import softmax
 
 from llpbench import BaggedRows, DirectMethod, DirectParams, FloatArray, IntArray, Rows, Schema, register_method
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.design import RowBins, soft_labels
+from llpbench.blocks.design import RowBins
 from llpbench.core.ranges import Choice, LogUniform
 
 _BINS, _CATEGORIES = 10, 250
@@ -75,7 +75,7 @@ class CountBayes(DirectMethod):
         """Run at most `rounds` rounds of EM."""
         train = train.where_known()
         bins = RowBins(train.rows, _BINS, _CATEGORIES)
-        codes, counts, q = bins(train.rows), BagCounts(train), soft_labels(train)
+        codes, counts, q = bins(train.rows), BagCounts(train), train.proportions[train.bag_of_row]
         sizes = [feature.size for feature in bins.features]
         tables = _bayes_tables(codes, sizes, q, self.params.smoothing)
         for _ in range(self.params.rounds - 1):

@@ -22,7 +22,7 @@ import numpy as np
 
 from llpbench import BaggedRows, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.design import FEATURES, LinearColumns
-from llpbench.blocks.linear import BAG_LOSSES, LogitPredictor, fit_bags
+from llpbench.blocks.linear import BAG_LOSSES, LinearPredictor, fit_bags
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class CountLinear(DirectMethod):
     Params = _CountLinearParams
     params: _CountLinearParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Fit three times by L-BFGS, with a decreasing penalty."""
         train = train.where_known()
         columns = LinearColumns(self.params.features, train.rows, schema)
-        return LogitPredictor(columns, fit_bags(columns(train.rows), train, self.params.loss, self.params.strength))
+        return LinearPredictor(columns, fit_bags(columns(train.rows), train, self.params.loss, self.params.strength))

@@ -94,11 +94,11 @@ class DebiasedSquare(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the corrected square loss."""
-        residuals, sizes = losses.bag_residuals(log_proba := model.log_proba(bags), bags), losses.bag_sizes(bags)
-        means = losses.means_of_bags(log_proba.exp(), bags.mask)
+        log_proba = model.log_proba(bags)
+        residuals, means = losses.BagMeans.residuals(log_proba, bags).means, losses.BagMeans.of(log_proba.exp(), bags)
         if self.params.form == "leave-out":
-            return _leave_out(residuals, means, sizes, bags.prior)
-        return _stream(residuals, means, sizes, bags.prior, model.network.offsets.mean, self.params.history)
+            return _leave_out(residuals, means, bags.prior)
+        return _stream(residuals, means, bags.prior, model.network.offsets.mean, self.params.history)
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
         """Return log predictions, in `leave-out` stretched away from the prior."""
@@ -109,23 +109,22 @@ class DebiasedSquare(Method):
         return _stretched(log_proba, offsets.prior, offsets.bags)
 
 
-def _leave_out(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor) -> Tensor:
+def _leave_out(residuals: Tensor, means: losses.BagMeans, prior: Tensor) -> Tensor:
     """Return the mean over bags of m_k |o_k - r_k|^2 + |o_k|^2, o_k the mean prediction of other bags - prior.
 
-    `residuals`, `means` [bags, classes]; `sizes` [bags], 0 for bags without known counts. Without others, o_k is 0.
+    `residuals` [bags, classes]; `means` are those of predictions. Without others, o_k is 0.
     """
-    accompanied = (sizes.sum() - sizes > 0).unsqueeze(-1)
-    offsets = torch.where(accompanied, losses.mean_of_others(means, sizes) - prior, 0.0)
+    sizes, offsets = means.sizes, means.of_others(alone=prior) - prior
     each = sizes * (offsets - residuals).square().sum(dim=-1) + offsets.square().sum(dim=-1)
     return losses.masked_mean(each, sizes > 0)
 
 
-def _stream(residuals: Tensor, means: Tensor, sizes: Tensor, prior: Tensor, old: Tensor, history: float) -> Tensor:
+def _stream(residuals: Tensor, means: losses.BagMeans, prior: Tensor, old: Tensor, history: float) -> Tensor:
     """Return the mean over bags of m_k |r_k|^2 - (m_k - 1) |F - prior|^2.
 
     F = history * `old` + (1 - history) * the step's mean. Its gradient is that of the step's mean.
     """
-    here = losses.mean_residual(means, sizes)
+    here, sizes = means.overall, means.sizes
     running = history * old + (1 - history) * here.detach() + (here - here.detach())
     offset = (running - prior).square().sum()
     return losses.masked_mean(sizes * residuals.square().sum(dim=-1) - (sizes - 1) * offset, sizes > 0)

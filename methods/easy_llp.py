@@ -50,8 +50,8 @@ class EasyLLP(Method):
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the estimate."""
-        means = losses.means_of_bags(_class_losses(model.log_proba(bags), self.params.loss), bags.mask)
-        return losses.masked_mean(_bag_estimates(means, losses.bag_sizes(bags), bags, self.params.baseline), bags.known)
+        means = losses.BagMeans.of(_class_losses(model.log_proba(bags), self.params.loss), bags)
+        return losses.masked_mean(_bag_estimates(means, bags, self.params.baseline), bags.known)
 
 
 def _class_losses(log_proba: Tensor, kind: str) -> Tensor:
@@ -62,16 +62,15 @@ def _class_losses(log_proba: Tensor, kind: str) -> Tensor:
     return 1 - 2 * proba + proba.square().sum(dim=-1, keepdim=True)
 
 
-def _bag_estimates(means: Tensor, sizes: Tensor, bags: Bags, baseline: str) -> Tensor:
-    """Return unbiased estimates [bags] of the mean loss, from each bag's `means` [bags, classes] of `_class_losses`.
+def _bag_estimates(of_bags: losses.BagMeans, bags: Bags, baseline: str) -> Tensor:
+    """Return unbiased estimates [bags] of the mean loss, from the means of `_class_losses` in each bag.
 
-    `sizes` [bags] are 0 for suppressed bags. Nothing is subtracted if a step has no other bag.
+    Nothing is subtracted if a step has no other bag.
     """
+    means, sizes = of_bags
     level, subtracted = means, torch.zeros_like(means)
     if baseline == "others":
-        accompanied = (sizes.sum() - sizes > 0).unsqueeze(-1)
-        others = losses.mean_of_others(means, sizes)
-        level, subtracted = torch.where(accompanied, others, means), torch.where(accompanied, others, 0.0)
+        level, subtracted = of_bags.of_others(alone=means), of_bags.of_others(alone=0.0)
     contrast = ((bags.proportions - bags.prior) * (means - subtracted)).sum(dim=-1)
     estimates: Tensor = sizes * contrast + (bags.prior * level).sum(dim=-1)
     return estimates

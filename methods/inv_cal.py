@@ -25,7 +25,7 @@ from scipy import sparse
 
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, LogUniform, Schema, register_method
 from llpbench.blocks.design import FEATURES, LinearColumns, bag_average
-from llpbench.blocks.linear import LogitPredictor, LogitWeights, hinge, minimise, outputs
+from llpbench.blocks.linear import LinearPredictor, LogitWeights, hinge, outputs
 
 _CORNERS = (1.0, 0.1, 0.01, 0.001)
 """widths of rounded corners; each fit starts from the previous one"""
@@ -52,7 +52,7 @@ class InvCal(DirectMethod):
     Params = _InvCalParams
     params: _InvCalParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Fit one example per bag and one regression per class, or a single regression with two classes."""
         train = train.where_known()
         columns = LinearColumns(self.params.features, train.rows, schema)
@@ -61,7 +61,7 @@ class InvCal(DirectMethod):
         shares = train.proportions[:, -outputs(schema.classes) :].clip(edge, 1 - edge)
         fits = [_calibrated(means, p, self.params.cost, self.params.epsilon) for p in shares.T]
         coefficients = np.hstack([fit.coefficients for fit in fits])
-        return LogitPredictor(columns, LogitWeights(coefficients, np.concatenate([fit.intercept for fit in fits])))
+        return LinearPredictor(columns, LogitWeights(coefficients, np.concatenate([fit.intercept for fit in fits])))
 
 
 def _calibrated(means: sparse.csr_array, shares: FloatArray, cost: float, epsilon: float) -> LogitWeights:
@@ -80,5 +80,5 @@ def _calibrated(means: sparse.csr_array, shares: FloatArray, cost: float, epsilo
             gradient = LogitWeights(weights.coefficients + (transposed @ slope)[:, None], np.array([slope.sum()]))
             return float(value), gradient
 
-        weights = minimise(objective, weights)[1]
+        weights = weights.minimise(objective)[1]
     return weights

@@ -23,7 +23,7 @@ import numpy as np
 
 from llpbench import BaggedRows, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.design import FEATURES, LinearColumns
-from llpbench.blocks.linear import LogitPredictor, MeanOperator
+from llpbench.blocks.linear import LinearPredictor, MeanOperator
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class LaplacianMeanMap(DirectMethod):
     Params = _LaplacianMeanMapParams
     params: _LaplacianMeanMapParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Solve a linear system over bags, then a convex problem."""
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
         operator = MeanOperator.smooth_over_bags(train, columns, self.params.smoothness)
-        return LogitPredictor(design, operator.logistic(columns, self.params.strength)[1])
+        return LinearPredictor(design, operator.logistic(columns, self.params.strength)[1])

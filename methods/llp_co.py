@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Schema, Stage, losses, register_method
-from llpbench.blocks.transport import transported
+from llpbench.blocks.assigning import transported
 from llpbench.blocks.views import mixed_view
 from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import Choice, Uniform

@@ -20,7 +20,7 @@ import numpy as np
 
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.design import FEATURES, LinearColumns
-from llpbench.blocks.linear import LogitPredictor, MeanOperator
+from llpbench.blocks.linear import LinearPredictor, MeanOperator
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class MeanMap(DirectMethod):
     Params = _MeanMapParams
     params: _MeanMapParams
 
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LogitPredictor:
+    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Solve a small linear system, then a convex problem."""
         train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
         operator = MeanOperator.of_bags(train, columns, self.params.shrinkage)
-        return LogitPredictor(design, operator.logistic(columns, self.params.strength)[1])
+        return LinearPredictor(design, operator.logistic(columns, self.params.strength)[1])

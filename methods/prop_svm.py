@@ -27,7 +27,7 @@ from scipy import sparse
 from llpbench import BaggedRows, DirectMethod, DirectParams, FloatArray, Rows, Schema, register_method
 from llpbench.blocks.assigning import assigned
 from llpbench.blocks.design import FEATURES, LinearColumns, bag_average
-from llpbench.blocks.linear import LogitWeights, fit_bags, hinge, linear_fit, minimise, outputs, probabilities
+from llpbench.blocks.linear import LogitWeights, fit_bags, hinge, linear_fit, outputs
 from llpbench.core.bags import BoolArray
 from llpbench.core.ranges import Choice, LogUniform
 
@@ -62,7 +62,7 @@ class _CalibratedScores:
         """Return probabilities [rows, classes]."""
         columns = self.columns(rows)
         pairs = zip(self.scores, self.curves, strict=True)
-        each = [probabilities(curve(sparse.csr_array(score(columns)))) for score, curve in pairs]
+        each = [curve.proba(sparse.csr_array(score(columns))) for score, curve in pairs]
         if len(each) == 1:
             return each[0]
         shares = np.column_stack([proba[:, 1] for proba in each]) + 1e-12
@@ -100,7 +100,7 @@ class PropSVM(DirectMethod):
             return [assigned(each, train) == 1 for each in noise]
         means = sparse.csr_array(bag_average(train) @ columns)
         ridge = linear_fit("ridge", means, train.proportions, train.sizes / train.sizes.mean(), 1.0)
-        return [assigned(np.log(ridge(columns)), train) == 1]
+        return [assigned(np.log(ridge.proba(columns)), train) == 1]
 
 
 _CORNER = 0.05
@@ -147,7 +147,7 @@ def _support_vectors(
         by_coefficient = weights.coefficients + (transposed @ by_score)[:, None]
         return float(value), LogitWeights(by_coefficient, np.array([by_score.sum()]))
 
-    return minimise(objective, start)
+    return start.minimise(objective)
 
 
 def _proportion_svm(

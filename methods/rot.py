@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from llpbench import Bags, Method, MethodParams, Model, Now, Stage, losses, register_method
-from llpbench.blocks.transport import transported
+from llpbench.blocks.assigning import transported
 from llpbench.core.ranges import Choice, LogUniform, Uniform, When
 
 _HARD = 0.05

@@ -102,10 +102,13 @@ class SelfCLR(Method):
         return bag_loss + self.params.weight * contrast + self.params.sparsity * sparsity
 
     def _contrast(self, vectors: Tensor, mask: Tensor, random: Random | None) -> Tensor:
-        """Return the contrastive term of `vectors` [bags, size, dim]; large bags are sampled (`sampling.py`)."""
+        """Return the contrastive term of `vectors` [bags, size, dim]; large bags are sampled (`some_rows`)."""
         scale = self.params.temperature if self.params.mode == "cos" else 1.0
         chosen = some_rows(mask, random)
         vectors, mask = at(vectors, chosen), at(mask, chosen)
         if self.params.scope == "step":
             vectors, mask = vectors.flatten(0, 1), mask.flatten()
-        return losses.instance_contrast(vectors @ vectors.transpose(-2, -1) / scale, mask)
+        similarity = vectors @ vectors.transpose(-2, -1) / scale
+        similarity = similarity.masked_fill(~(mask.unsqueeze(-1) & mask.unsqueeze(-2)), -1e9)
+        own = similarity.log_softmax(dim=-1).diagonal(dim1=-2, dim2=-1)  # each row is its own positive
+        return losses.masked_mean(-own, mask)

@@ -78,7 +78,7 @@ class SimLLP(Method):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the square loss of bags; in the second stage, also the loss of similar rows."""
         log_proba = model.log_proba(bags)
-        of_bags = losses.masked_mean(losses.bag_residuals(log_proba, bags).square().sum(dim=-1), bags.known)
+        of_bags = losses.masked_mean(losses.BagMeans.residuals(log_proba, bags).means.square().sum(dim=-1), bags.known)
         if now.stage == "proportions":
             return of_bags
         assert model.random is not None

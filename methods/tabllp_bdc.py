@@ -34,7 +34,7 @@ from torch.nn import functional as F
 
 from llpbench import Bags, Method, MethodParams, Now, Pairs, Reports, Schema, losses, register_method
 from llpbench.blocks.pairing import pseudo_pairs
-from llpbench.blocks.views import Projectors, at, mixed_view, self_contrast, some_rows
+from llpbench.blocks.views import Projectors, at, mixed_view, some_rows
 from llpbench.core.model import Encoder, Encoding, Model, Network, Random
 from llpbench.core.ranges import AtLeast, Choice, LogUniform, When
 
@@ -113,7 +113,7 @@ class TabLLPBDC(Method, Reports):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """Return vectors [bags, size, dim], mask and counts of the compared rows, and their positions (None: all).
 
-        Bags of more than `sampling.MOST_COMPARED` rows are sampled. Class frequencies in a sample are those of the bag.
+        Bags of more than `views.MOST_COMPARED` rows are sampled. Class frequencies in a sample are those of the bag.
         """
         chosen = some_rows(bags.mask, random)
         vectors, mask = at(self._vectors(encoding), chosen), at(bags.mask, chosen)
@@ -123,9 +123,10 @@ class TabLLPBDC(Method, Reports):
     def _difference(self, model: Model, encoding: Encoding, bags: Bags) -> Tensor:
         if self.params.objective == "self-contrastive":
             mixed = mixed_view(model, bags, self.params.cutmix, self.params.mixup)
-            return self_contrast(
-                model.network.projectors, encoding, mixed, bags.mask, self.params.self_temperature, model.random
+            contrast: Tensor = model.network.projectors.contrast(
+                encoding, mixed, bags.mask, self.params.self_temperature, model.random
             )
+            return contrast
         if len(bags.mask) % 2:
             raise ValueError(f"pairs of bags need an even number of bags per step, got {len(bags.mask)}")
         vectors, mask, counts, _ = self._compared(encoding, bags, model.random)
@@ -139,7 +140,7 @@ class TabLLPBDC(Method, Reports):
         if self.params.objective == "cosine-embedding":
             return _cosine_embedding(cosine, pairs, self.params.margin)
         both = self.params.direction == "both"
-        return losses.difference_contrast(cosine / self.params.temperature, pairs, mask[0], mask[1], both)
+        return _difference_contrast(cosine / self.params.temperature, pairs, mask[0], mask[1], both)
 
     def _vectors(self, encoding: Encoding) -> Tensor:
         """Return the compared vectors [bags, size, dim], of unit length."""
@@ -150,6 +151,20 @@ class TabLLPBDC(Method, Reports):
 def _cosine(vectors: Tensor) -> Tensor:
     """Return the cosines [size, size] between the rows of two bags, `vectors` [2, size, dim] of unit length."""
     return vectors[0] @ vectors[1].T
+
+
+def _difference_contrast(similarity: Tensor, pairs: Pairs, rows: Tensor, columns: Tensor, both: bool = True) -> Tensor:
+    """Return the supervised InfoNCE of pseudo-positive pairs: each row must find its partner in the other bag.
+
+    `similarity` [n, m] is already divided by the temperature; `rows` [n] and `columns` [m] bool mark real rows. The
+    loss is a mean over positive pairs (0 without any) and over both directions, or only the first (L_Diff).
+    """
+    partner = pairs.partner.clamp(min=0)[:, None]
+    similarity = similarity.masked_fill(~(rows.unsqueeze(-1) & columns.unsqueeze(-2)), -1e9)
+    chosen = similarity.log_softmax(dim=1).gather(1, partner)
+    if both:
+        chosen = (chosen + similarity.log_softmax(dim=0).gather(1, partner)) / 2
+    return losses.masked_mean(-chosen.squeeze(1), pairs.positive)
 
 
 def _cosine_embedding(cosine: Tensor, pairs: Pairs, margin: float) -> Tensor:

@@ -16,7 +16,7 @@ from typing import Annotated
 from torch import Tensor
 
 from llpbench import Bags, Encoder, Method, MethodParams, Model, Network, Now, Schema, losses, register_method
-from llpbench.blocks.views import Projectors, mixed_view, self_contrast
+from llpbench.blocks.views import Projectors, mixed_view
 from llpbench.core.ranges import Choice, LogUniform
 
 
@@ -49,7 +49,7 @@ class TabLLPSelf(Method):
         """Return the proportion loss + weight * InfoNCE."""
         clean = model.encode(bags)
         mixed = mixed_view(model, bags, self.params.cutmix, self.params.mixup)
-        contrast = self_contrast(
-            model.network.projectors, clean, mixed, bags.mask, self.params.temperature, model.random
+        contrast: Tensor = model.network.projectors.contrast(
+            clean, mixed, bags.mask, self.params.temperature, model.random
         )
         return losses.proportion_loss(model.classify(clean.z), bags) + self.params.weight * contrast

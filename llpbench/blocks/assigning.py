@@ -1,12 +1,16 @@
-"""Class probabilities of rows that add up to the counts of bags, and labels that match these counts."""
+"""Class probabilities of rows that add up to the counts of bags, and labels that match these counts.
+
+`transported` works on tensors, also with vmap.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 from scipy.special import softmax
+from torch import Tensor
 
-from llpbench.blocks.counts import BagCounts
-from llpbench.core.bags import BaggedRows, FloatArray, IntArray
+from llpbench.core.bags import BaggedRows, Bags, FloatArray, IntArray
 
 _LEAST = 1e-12
 """smallest probability; the logits of smaller ones could not be shifted enough"""
@@ -14,31 +18,13 @@ _SMALL = 500
 """largest bag that is solved as a dense assignment; its time is cubic, its memory square in the rows"""
 
 
+_NEVER = -1e9
+"""logarithm of zero: finite, so that no difference is NaN"""
+
+
 def log_of(proba: FloatArray) -> FloatArray:
     """Return the logarithms [rows, classes] of probabilities, clipped so that all are finite."""
     return np.asarray(np.log(proba.astype(np.float64).clip(_LEAST, 1.0)))
-
-
-def adding_up(
-    logits: FloatArray, bags: BaggedRows, rounds: int = 2000, *, weights: FloatArray | None = None
-) -> FloatArray:
-    """Return softmax(logits + b) [rows, classes], with b chosen for each bag so that its rows add up to its counts.
-
-    All counts in `bags` must be known. With `weights` [rows], weighted rows add up to the proportions of their bag.
-    `BagCounts.shifts` gives a first b. Then columns and rows are scaled in turn,
-    which preserves the form, until every sum is within a billionth of the bag's size. A class with a count of 0 gets
-    probability 0, which no finite shift achieves.
-    """
-    counts = BagCounts(bags) if weights is None else BagCounts(bags).weighted(weights)
-    of_row = bags.bag_of_row
-    proba = softmax(logits + counts.shifts(logits)[of_row], axis=1)
-    for _ in range(rounds):
-        sums = np.stack([counts.sums(column) for column in proba.T], axis=1)
-        if (np.abs(sums - counts.counts) <= 1e-9 * counts.sizes[:, None]).all():
-            break
-        proba = proba * (counts.counts / np.maximum(sums, 1e-300))[of_row]
-        proba = proba / proba.sum(axis=1, keepdims=True)
-    return np.asarray(proba)
 
 
 def assigned(logits: FloatArray, bags: BaggedRows) -> IntArray:
@@ -113,3 +99,22 @@ def _prices(logits: FloatArray, counts: IntArray) -> FloatArray:
             if np.abs(step).max() < 1e-3:
                 break
     return prices
+
+
+def transported(scores: Tensor, bags: Bags, entropy: float | Tensor, rounds: int = 20) -> Tensor:
+    """Return the plan Q that minimises <Q, -scores> - entropy H(Q), with row sums 1 and column sums the counts.
+
+    `scores` [bags, size, classes] are, for example, log probabilities; Q has the same shape and is 0 in padding.
+    Sinkhorn runs `rounds` rounds on logarithms. The last step scales rows, so that each is a distribution; columns
+    match up to convergence.
+    """
+    inside = bags.mask.unsqueeze(-1)
+    counts = (bags.proportions * bags.mask.sum(dim=-1, keepdim=True)).clamp(min=0)
+    wanted = torch.where(counts > 0, counts.clamp(min=1e-30).log(), _NEVER).unsqueeze(-2)
+    kernel = scores / entropy
+    of_rows = torch.zeros_like(kernel[..., :1])
+    of_columns = torch.zeros_like(wanted)
+    for _ in range(rounds):
+        of_columns = wanted - (kernel + of_rows).masked_fill(~inside, _NEVER).logsumexp(dim=-2, keepdim=True)
+        of_rows = -(kernel + of_columns).logsumexp(dim=-1, keepdim=True)
+    return (kernel + of_rows + of_columns).exp().masked_fill(~inside, 0.0)

@@ -18,18 +18,6 @@ LANES = 32
 """rows in a block"""
 
 
-def to_lanes(x: Tensor) -> Tensor:
-    """Return [rows, tokens, dim] as [blocks, dim, tokens, `LANES`]; zeros fill the last block."""
-    rows, tokens, dim = x.shape
-    padded = F.pad(x, (0, 0, 0, 0, 0, -rows % LANES))
-    return padded.view(-1, LANES, tokens, dim).permute(0, 3, 2, 1)
-
-
-def from_lanes(x: Tensor, rows: int) -> Tensor:
-    """Undo `to_lanes`: return [rows, tokens, dim]."""
-    return x.permute(0, 3, 2, 1).flatten(0, 1)[:rows]
-
-
 def _product_lanes(weight: Tensor, x: Tensor) -> Tensor:
     """Return the product of `weight` [out, dim] with the second dimension of `x` [blocks, dim, tokens, lanes]."""
     blocks, _, tokens, lanes = x.shape

@@ -14,9 +14,9 @@ from scipy.special import expit, log_expit, logit, softmax
 
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
 from llpbench.blocks.components import Components
-from llpbench.blocks.label_shift import FlatterLogits
+from llpbench.blocks.linear import FlatterLogits
 from llpbench.blocks.main_effects import Observed, Precision, main_effects
-from llpbench.blocks.many_rows import BagGroup, BagGroups, NormalEquations, Seen
+from llpbench.blocks.many_rows import BagGroup, BagGroups, NormalEquations
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.effects import FeatureEffect
 
@@ -154,10 +154,12 @@ class _LogitFit:
         for _ in range(most_steps):
             moved = now + step * (aim - now)
             equations, misfits, noises = NormalEquations(), [], []
-            for seen, misfit in groups(partial(self._seen, weights=root * moved, root=root)):
-                equations.add(seen)
+            for columns, noise_of_group, targets, misfit in groups(
+                partial(self._seen, weights=root * moved, root=root)
+            ):
+                equations.add(columns, noise_of_group, targets)
                 misfits.append(misfit)
-                noises.append(seen.noise)
+                noises.append(noise_of_group)
             new_noise = np.concatenate(noises)
             # steps are judged with the noise that they were computed with, as in `run`
             misfit = np.concatenate(misfits) ** 2
@@ -174,8 +176,8 @@ class _LogitFit:
         bias, *weights = root[0] * now[0], *np.split((root * now)[1:, None], np.cumsum(self.widths)[:-1])
         return self.center + bias, weights, Precision(self.scales, precision)
 
-    def _seen(self, group: BagGroup, weights: FloatArray, root: FloatArray) -> tuple[Seen, FloatArray]:
-        """Return the bags' observations, linearised at `weights`, and the misfit of each bag's proportion."""
+    def _seen(self, group: BagGroup, weights: FloatArray, root: FloatArray) -> tuple[FloatArray, ...]:
+        """Return columns, noise and targets, linearised at `weights`, and the misfit of each bag's proportion."""
         parts = np.split(weights[1:], np.cumsum(self.widths)[:-1])
         values = self.center + weights[0] + group.components.value([part[:, None] for part in parts])[:, 0]
         p = expit(values)
@@ -185,7 +187,7 @@ class _LogitFit:
         misfit = self.shares[bags] - group.mean(p)
         target = misfit + group.mean(v * (values - self.center))
         columns = root * np.hstack([average[:, None], group.features(v)])
-        return Seen(columns, noise, target[:, None]), misfit
+        return columns, noise, target[:, None], misfit
 
     def values(self, raw: Sequence[FloatArray], bias: float) -> FloatArray:
         """Return logits [rows]."""

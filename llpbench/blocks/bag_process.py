@@ -24,7 +24,7 @@ from llpbench.blocks.components import Components
 from llpbench.blocks.design import as_proba
 from llpbench.blocks.evidence import Evidence, Prior, without_zeros
 from llpbench.blocks.main_effects import Observed, Precision, main_effects
-from llpbench.blocks.many_rows import BagGroups, NormalEquations, Seen
+from llpbench.blocks.many_rows import BagGroups, NormalEquations
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.effects import FeatureEffect
@@ -199,8 +199,8 @@ def _with_all_bags(found: FittedProcess, some: BaggedRows, train: BaggedRows) ->
     root = np.sqrt(np.repeat(scales, [len(each) for each in found.coefficients]))
     equations = NormalEquations()
     groups = BagGroups(components, train)
-    for seen in groups(lambda group: Seen(root * group.features(), noise[group.bags], targets[group.bags])):
-        equations.add(seen)
+    for seen in groups(lambda group: (root * group.features(), noise[group.bags], targets[group.bags])):
+        equations.add(*seen)
     inner, solved = equations.solved()
     coefficients = np.split(root[:, None] * solved, np.cumsum([len(each) for each in found.coefficients])[:-1])
     return replace(

@@ -118,6 +118,22 @@ class BagCounts:
             return np.stack([1 - p, p], axis=1)
         return np.asarray(softmax(logits + shifts, axis=1))
 
+    def adding_up(self, logits: FloatArray, rounds: int = 2000) -> FloatArray:
+        """Return softmax(logits + b) [rows, classes], with b chosen for each bag so that its rows add up to its counts.
+
+        `shifts` gives a first b. Then columns and rows are scaled in turn, which preserves the form, until every sum is
+        within a billionth of the bag's size. A class with a count of 0 gets probability 0, which no finite shift
+        achieves.
+        """
+        proba = softmax(logits + self.shifts(logits)[self.bag_of_row], axis=1)
+        for _ in range(rounds):
+            sums = np.stack([self.sums(column) for column in proba.T], axis=1)
+            if (np.abs(sums - self.counts) <= 1e-9 * self.sizes[:, None]).all():
+                break
+            proba = proba * (self.counts / np.maximum(sums, 1e-300))[self.bag_of_row]
+            proba = proba / proba.sum(axis=1, keepdims=True)
+        return np.asarray(proba)
+
     def shifts(self, logits: FloatArray, rounds: int = 60) -> FloatArray:
         """Return b [bags, classes] for which the mean of softmax(logits + b) over each bag equals its proportions.
 

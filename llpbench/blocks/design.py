@@ -178,11 +178,6 @@ def bag_average(train: BaggedRows) -> sparse.csr_array:
     return sparse.csr_array((weights, (train.bag_of_row, rows)), shape=(len(train.sizes), len(weights)))
 
 
-def soft_labels(train: BaggedRows) -> FloatArray:
-    """Return each row's bag proportions, [rows, classes]."""
-    return train.proportions[train.bag_of_row]
-
-
 def as_proba(scores: FloatArray, edge: float = 0.05) -> FloatArray:
     """Convert regression outputs [rows, classes] into probabilities of the same order.
 

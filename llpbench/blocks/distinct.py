@@ -11,7 +11,7 @@ import numpy as np
 
 from llpbench.core.bags import FloatArray, IntArray, Rows
 
-_FEWEST_ROWS = 100_000
+_FEWEST_ROWS = 10_000
 """number of rows below which a pass over all rows is fast anyway"""
 _SHARE = 0.05
 """largest fraction of distinct rows; with more, little is saved"""
@@ -52,8 +52,8 @@ class Distinct:
             return None
         return cls(np.asarray(np.unique(code, return_index=True)[1], dtype=np.int64), code)
 
-
-def distinct_rows(rows: Rows, fewest: int | None = None) -> Distinct | None:
-    """Return the distinct rows of `rows`, as `Distinct.of` does."""
-    # numbers come first, since they usually have many values
-    return Distinct.of([*rows.numeric.T, *rows.categorical.T, *rows.missing.T], fewest)
+    @classmethod
+    def of_rows(cls, rows: Rows, fewest: int | None = None) -> Distinct | None:
+        """Return the distinct rows of `rows`, as `of` does."""
+        # numbers come first, since they usually have many values
+        return cls.of([*rows.numeric.T, *rows.categorical.T, *rows.missing.T], fewest)

@@ -12,6 +12,16 @@ n_k / m_k:
 
 Mean maps: in an exponential family, the likelihood depends on labels only through sum_i y_ic x_i = N pi_c M_c, with M_c
 the mean of class c. Bag means are mixtures of class means (Quadrianto et al. 2009; Patrini et al. 2014).
+
+Rows chosen by their labels (`correction`): a method that explains a bag's proportions by the mean probability of its
+rows assumes that rows with the same features have the same probabilities in every bag. If rows were chosen by their
+labels (case-control samples, `dirichlet` bags), it is instead the rows of the same class that are alike in every bag.
+Proportions then vary more than the mean of true probabilities can, and a fit that follows them has logits that are
+several times too large.
+
+Such bags have two signs: proportions vary by more than chance, and bag means of all features are a linear function of
+them, up to chance. Class means of any column then follow from bag means (Quadrianto et al. 2009). Those of the log
+probabilities determine the slope with the largest likelihood, as in Platt scaling, but without labels.
 """
 
 from __future__ import annotations
@@ -22,12 +32,12 @@ from functools import partial
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import chdtrc, expit, logsumexp, softmax
 
 from llpbench.blocks.counts import poisson_binomial
 from llpbench.blocks.design import LinearColumns, OneHot, as_proba, bag_average
-from llpbench.blocks.distinct import distinct_rows
-from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
+from llpbench.blocks.distinct import Distinct
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows, Schema
 from llpbench.core.ranges import Choice
 
 
@@ -44,51 +54,45 @@ class LogitWeights:
         """Return logits [rows, outputs]."""
         return np.asarray(columns @ self.coefficients + self.intercept)
 
+    def proba(self, columns: sparse.csr_array) -> FloatArray:
+        """Return probabilities [rows, classes]."""
+        return _probabilities(self(columns))
 
-def outputs(classes: int) -> int:
-    """Return the number of logits for a number of classes."""
-    return 1 if classes == 2 else classes
+    def minimise(
+        self, objective: Callable[[LogitWeights], tuple[float, LogitWeights]], iterations: int = 500
+    ) -> tuple[float, LogitWeights]:
+        """Minimise by L-BFGS from these weights; return the smallest value and its weights.
+
+        `objective` returns a value and its gradient.
+        """
+        from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
+
+        shape = self.coefficients.shape
+
+        def unpack(flat: FloatArray) -> LogitWeights:
+            split = len(flat) - shape[1]
+            return LogitWeights(flat[:split].reshape(shape), flat[split:])
+
+        def flattened(flat: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient = objective(unpack(flat))
+            return value, np.concatenate([gradient.coefficients.ravel(), gradient.intercept])
+
+        first = np.concatenate([self.coefficients.ravel(), self.intercept])
+        options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-7}
+        found = minimize(flattened, first, jac=True, method="L-BFGS-B", options=options)
+        return float(found.fun), unpack(found.x)
 
 
-def probabilities(logits: FloatArray) -> FloatArray:
+def _probabilities(logits: FloatArray) -> FloatArray:
     """Return probabilities [rows, classes] from logits [rows, outputs]."""
     if logits.shape[1] == 1:
         return np.hstack([expit(-logits), expit(logits)])
     return np.asarray(softmax(logits, axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class LogitPredictor:
-    """Probabilities of rows by a linear model of their logits."""
-
-    columns: LinearColumns
-    weights: LogitWeights
-
-    def __call__(self, rows: Rows) -> FloatArray:
-        """Return probabilities [rows, classes]."""
-        return probabilities(self.weights(self.columns(rows)))
-
-
-def minimise(
-    objective: Callable[[LogitWeights], tuple[float, LogitWeights]], start: LogitWeights, iterations: int = 500
-) -> tuple[float, LogitWeights]:
-    """Minimise by L-BFGS; return the smallest value and its weights. `objective` returns a value and its gradient."""
-    from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
-
-    shape = start.coefficients.shape
-
-    def unpack(flat: FloatArray) -> LogitWeights:
-        split = len(flat) - shape[1]
-        return LogitWeights(flat[:split].reshape(shape), flat[split:])
-
-    def flattened(flat: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = objective(unpack(flat))
-        return value, np.concatenate([gradient.coefficients.ravel(), gradient.intercept])
-
-    first = np.concatenate([start.coefficients.ravel(), start.intercept])
-    options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-7}
-    found = minimize(flattened, first, jac=True, method="L-BFGS-B", options=options)
-    return float(found.fun), unpack(found.x)
+def outputs(classes: int) -> int:
+    """Return the number of logits for a number of classes."""
+    return 1 if classes == 2 else classes
 
 
 def hinge(x: FloatArray, corner: float) -> tuple[FloatArray, FloatArray]:
@@ -107,13 +111,13 @@ class _LinearShares:
     present: IntArray | None = None
     """classes of logistic regression, whose proportions are above 0; None: ridge regression"""
 
-    def __call__(self, features: sparse.csr_array) -> FloatArray:
+    def proba(self, features: sparse.csr_array) -> FloatArray:
         """Return probabilities [rows, classes]."""
         scores = self.weights(features)
         if self.present is None:
             return as_proba(scores)
         proba = np.zeros((len(scores), self.classes))
-        proba[:, self.present] = probabilities(scores)
+        proba[:, self.present] = _probabilities(scores)
         return proba
 
 
@@ -121,18 +125,18 @@ class _LinearShares:
 class LinearPredictor:
     """Probabilities of rows by a linear model of their columns."""
 
-    design: OneHot
-    shares: _LinearShares
+    design: LinearColumns | OneHot
+    model: LogitWeights | _LinearShares
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return probabilities [rows, classes]."""
-        return self.shares(self.design(rows))
+        return self.model.proba(self.design(rows))
 
 
 def linear_fit(
     model: str, features: sparse.csr_array, targets: FloatArray, weights: FloatArray, strength: float
 ) -> _LinearShares:
-    """Fit ridge or logistic regression of class proportions; return a function from features to [rows, classes]."""
+    """Fit ridge or logistic regression of class proportions; return its `proba`: features -> [rows, classes]."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
     classes = targets.shape[1]
@@ -233,12 +237,12 @@ def fit_bags(columns: sparse.csr_array, train: BaggedRows, loss: str, strength: 
 
     `columns` [rows, columns] are those of the rows of `train`. All its counts must be known.
     """
-    if (same := distinct_rows(train.rows, _FEWEST_ROWS)) is not None:
+    if (same := Distinct.of_rows(train.rows, _FEWEST_ROWS)) is not None:
         columns = columns[same.first]
     bag_loss, transposed = _BagLoss(loss, train, None if same is None else same.place), sparse.csr_array(columns.T)
 
     def objective(weights: LogitWeights, penalty: float) -> tuple[float, LogitWeights]:
-        proba = probabilities(weights(columns))
+        proba = _probabilities(weights(columns))
         value, by_proba = bag_loss(proba)
         by_logit = proba * (by_proba - (proba * by_proba).sum(axis=1, keepdims=True))
         by_logit = by_logit[:, -1:] if proba.shape[1] == 2 else by_logit
@@ -251,7 +255,7 @@ def fit_bags(columns: sparse.csr_array, train: BaggedRows, loss: str, strength: 
         np.zeros((columns.shape[1], outputs(classes))), prior[1:] - prior[:1] if classes == 2 else prior
     )
     for factor in _PATH:
-        weights = minimise(partial(objective, penalty=strength * factor), weights)[1]
+        weights = weights.minimise(partial(objective, penalty=strength * factor))[1]
     return weights
 
 
@@ -263,12 +267,12 @@ _RIDGE = 1e-8
 """ridge that pulls directions that proportions leave undetermined towards the mean of all rows"""
 
 
-def prior_of(train: BaggedRows) -> FloatArray:
+def _prior_of(train: BaggedRows) -> FloatArray:
     """Return the class shares [classes] of rows, from proportions and sizes of bags."""
     return np.asarray(train.sizes @ train.proportions / train.sizes.sum())
 
 
-def class_means(proportions: FloatArray, sizes: FloatArray, means: sparse.csr_array, shrinkage: float) -> FloatArray:
+def _class_means(proportions: FloatArray, sizes: FloatArray, means: sparse.csr_array, shrinkage: float) -> FloatArray:
     """Return class means [classes, columns], by least squares of bag means [bags, columns] on proportions.
 
     Bags are weighted by size. `shrinkage` pulls class means towards the mean of all rows.
@@ -314,8 +318,8 @@ class MeanOperator:
     @classmethod
     def of_bags(cls, train: BaggedRows, columns: sparse.csr_array, shrinkage: float = 0.0) -> MeanOperator:
         """Return the operator of the mean map, with one mean per class; `columns` belong to the rows of `train`."""
-        prior, sizes = prior_of(train), train.sizes.astype(np.float64)
-        means = class_means(train.proportions, sizes, bag_average(train) @ columns, shrinkage)
+        prior, sizes = _prior_of(train), train.sizes.astype(np.float64)
+        means = _class_means(train.proportions, sizes, bag_average(train) @ columns, shrinkage)
         return cls(means * prior[:, None], prior)
 
     @classmethod
@@ -346,7 +350,7 @@ class MeanOperator:
         mixed = np.einsum("ckn,kc->kn", solved.reshape(classes, bags, classes), proportions) * weights[:, None]
         rest = parts.sum(axis=(1, 2)) - mixed.sum(axis=0)
         centre = means.T @ sizes / sizes.sum()
-        return cls((means.T @ mixed).T + np.outer(rest, centre), prior_of(train))
+        return cls((means.T @ mixed).T + np.outer(rest, centre), _prior_of(train))
 
     @classmethod
     def of_labels(cls, labels: IntArray, classes: int, columns: sparse.csr_array) -> MeanOperator:
@@ -370,9 +374,97 @@ class MeanOperator:
             logits = weights(columns)
             free = np.logaddexp(0.0, logits) if width == 1 else logsumexp(logits, axis=1)
             value = free.sum() - (weights.coefficients * means).sum() - weights.intercept @ prior
-            proba = probabilities(logits)[:, -width:]
+            proba = _probabilities(logits)[:, -width:]
             by_coefficient = transposed @ proba - means + strength * weights.coefficients
             value += strength / 2 * (weights.coefficients**2).sum()
             return float(value), LogitWeights(by_coefficient, proba.sum(axis=0) - prior)
 
-        return minimise(objective, start or LogitWeights(np.zeros((columns.shape[1], width)), np.zeros(width)))
+        start = start or LogitWeights(np.zeros((columns.shape[1], width)), np.zeros(width))
+        return start.minimise(objective)
+
+
+_CHANCE = 1e-6
+"""significance level of both tests"""
+_FEWEST_DEGREES = 8
+"""smallest number of degrees of freedom: with fewer bags, the second test can hardly reject"""
+_MOST_EXCESS = 1.2
+"""largest mean over columns of the variance between bags that proportions leave, in units of chance"""
+_LEAST_SLOPE = 0.05
+"""smallest slope; above 0, so that rows keep their order"""
+
+
+@dataclass(frozen=True, eq=False)
+class FlatterLogits:
+    """Log probabilities times a slope of at most 1, plus an intercept for each class."""
+
+    slope: float
+    intercepts: FloatArray
+    """[classes]"""
+
+    def __call__(self, log_proba: FloatArray) -> FloatArray:
+        """Return log probabilities [rows, classes], up to a constant for each row."""
+        return np.asarray(self.slope * log_proba + self.intercepts)
+
+
+def _are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
+    """Return whether proportions vary by more than chance, and features between bags only with the proportions.
+
+    False if counts have noise, which looks like such a variation.
+    """
+    sizes, prior = train.sizes.astype(np.float64), _prior_of(train)
+    apart = train.proportions - prior
+    bags, classes = apart.shape
+    freedom = bags - classes
+    varied = (sizes[:, None] * apart**2 / np.maximum(prior, 1e-12)).sum()
+    if train.noise or freedom < _FEWEST_DEGREES or chdtrc((bags - 1) * (classes - 1), varied) > _CHANCE:
+        return False
+    columns = LinearColumns("scores", train.rows, schema)(train.rows)
+    means = (bag_average(train) @ columns).toarray()
+    means -= sizes @ means / sizes.sum()
+    root = np.sqrt(sizes)[:, None]
+    rest = root * means - root * apart @ np.linalg.lstsq(root * apart, root * means, rcond=None)[0]
+    varies = np.asarray(columns.multiply(columns).sum(axis=0)).ravel() > 0
+    inside = 1 - (sizes @ means**2 / sizes.sum())[varies]
+    excess = (rest**2).sum(axis=0)[varies] / np.maximum(inside, 1e-9)
+    if not len(excess):
+        return False
+    return bool(excess.mean() < _MOST_EXCESS * freedom and chdtrc(freedom, excess.max()) * len(excess) > _CHANCE)
+
+
+def correction(
+    fit: Callable[[BaggedRows], Callable[[Rows], FloatArray]], train: BaggedRows, schema: Schema
+) -> FlatterLogits | None:
+    """Return the correction of a method if rows were chosen by their labels, from bags that its fit has not seen.
+
+    `fit` returns a function from rows to log probabilities [rows, classes]. It is called twice, with half of the bags.
+    """
+    if not _are_chosen_by_label(train, schema):
+        return None
+    log_proba = np.empty((len(train.bag_of_row), len(train.prior)))
+    odd = np.arange(len(train.sizes)) % 2 == 1
+    for unseen in (odd, ~odd):
+        rows = unseen[train.bag_of_row]
+        log_proba[rows] = fit(train.some(~unseen))(Rows(*(each[rows] for each in train.rows)))
+    return _flatter(log_proba, train)
+
+
+def _flatter(log_proba: FloatArray, train: BaggedRows) -> FlatterLogits:
+    """Return the slope (at most 1) and intercepts of log probabilities [rows, classes] with the largest likelihood."""
+    from scipy.optimize import minimize  # takes long to import, and `llpbench plan` does not need it
+
+    prior = _prior_of(train)
+    log_proba = log_proba - logsumexp(log_proba, axis=1, keepdims=True)
+    means = sparse.csr_array(bag_average(train) @ log_proba)
+    attained = prior @ np.diag(_class_means(train.proportions, train.sizes.astype(np.float64), means, 0.0))
+
+    def objective(values: FloatArray) -> tuple[float, FloatArray]:
+        logits = values[0] * log_proba + values[1:]
+        free = logsumexp(logits, axis=1)
+        proba = np.exp(logits - free[:, None])
+        gradient = np.append((proba * log_proba).sum(axis=1).mean() - attained, proba.mean(axis=0) - prior)
+        return float(free.mean() - values[0] * attained - prior @ values[1:]), gradient
+
+    start = np.append(1.0, np.zeros(len(prior)))
+    limits = [(_LEAST_SLOPE, 1.0), *[(-50.0, 50.0)] * len(prior)]
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
+    return FlatterLogits(float(found.x[0]), found.x[1:])

@@ -7,11 +7,12 @@ sum_c Var(y_c - f_c), the Brier score without bias^2.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from llpbench.core.bags import Bags
-from llpbench.core.method import Pairs
 
 
 def bag_log_proba(log_proba: Tensor, mask: Tensor) -> Tensor:
@@ -98,33 +99,10 @@ def info_nce(a: Tensor, b: Tensor, mask: Tensor, temperature: float | Tensor) ->
 
     `a`, `b` [rows, dim] are of unit length; `mask` [rows]. SAINT, Somepalli et al. 2021, with a mean over rows.
     """
-    similarity = _among((a / temperature) @ b.T, mask, mask)
+    # padding has a finite value, so that padded rows are not NaN
+    similarity = ((a / temperature) @ b.T).masked_fill(~(mask.unsqueeze(-1) & mask.unsqueeze(-2)), -1e9)
     forward, backward = (similarity.log_softmax(dim=dim).diagonal() for dim in (1, 0))
     return masked_mean(-(forward + backward) / 2, mask)
-
-
-def instance_contrast(similarity: Tensor, mask: Tensor) -> Tensor:
-    """Return mean_i -log softmax_j(similarity_ij)_i: each row is its own positive, all others are negatives.
-
-    `similarity` [..., rows, rows], `mask` [..., rows]. SelfCLR-LLP, Nandy et al. 2022. It moves rows apart, even rows
-    of one class.
-    """
-    chosen = _among(similarity, mask, mask).log_softmax(dim=-1).diagonal(dim1=-2, dim2=-1)
-    return masked_mean(-chosen, mask)
-
-
-def difference_contrast(similarity: Tensor, pairs: Pairs, rows: Tensor, columns: Tensor, both: bool = True) -> Tensor:
-    """Return the supervised InfoNCE of pseudo-positive pairs: each row must find its partner in the other bag.
-
-    `similarity` [n, m] is already divided by the temperature; `rows` [n] and `columns` [m] bool mark real rows. The
-    loss is a mean over positive pairs (0 without any) and over both directions, or only the first (TabLLP-BDC, L_Diff).
-    """
-    partner = pairs.partner.clamp(min=0)[:, None]
-    similarity = _among(similarity, rows, columns)
-    chosen = similarity.log_softmax(dim=1).gather(1, partner)
-    if both:
-        chosen = (chosen + similarity.log_softmax(dim=0).gather(1, partner)) / 2
-    return masked_mean(-chosen.squeeze(1), pairs.positive)
 
 
 def ramp_up(progress: Tensor, length: Tensor | float) -> Tensor:
@@ -137,39 +115,35 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, values, 0.0).sum() / mask.sum().clamp(min=1)
 
 
-def means_of_bags(values: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean over each bag's rows: `values` [bags, size, classes], `mask` [bags, size] -> [bags, classes]."""
-    total: Tensor = values.masked_fill(~mask.unsqueeze(-1), 0.0).sum(dim=-2)
-    return total / mask.sum(dim=-1, keepdim=True).clamp(min=1)
+class BagMeans(NamedTuple):
+    """Means of the values of rows in each bag."""
 
+    means: Tensor
+    """[bags, classes]"""
+    sizes: Tensor
+    """[bags] number of rows; 0 if counts are suppressed, so that no mean over bags uses the bag"""
 
-def bag_residuals(log_proba: Tensor, bags: Bags) -> Tensor:
-    """Return mean prediction minus proportion of each bag, 0 if counts are suppressed: [bags, classes]."""
-    residuals: Tensor = means_of_bags(log_proba.exp(), bags.mask) - bags.proportions
-    return residuals.masked_fill(~bags.known.unsqueeze(-1), 0.0)
+    @classmethod
+    def of(cls, values: Tensor, bags: Bags) -> BagMeans:
+        """Return the means of `values` [bags, size, classes]."""
+        total = values.masked_fill(~bags.mask.unsqueeze(-1), 0.0).sum(dim=-2)
+        sizes = (bags.mask & bags.known.unsqueeze(-1)).sum(dim=-1).float()
+        return cls(total / bags.mask.sum(dim=-1, keepdim=True).clamp(min=1), sizes)
 
+    @classmethod
+    def residuals(cls, log_proba: Tensor, bags: Bags) -> BagMeans:
+        """Return mean prediction minus proportion of each bag, 0 if counts are suppressed."""
+        means, sizes = cls.of(log_proba.exp(), bags)
+        return cls((means - bags.proportions).masked_fill(~bags.known.unsqueeze(-1), 0.0), sizes)
 
-def bag_sizes(bags: Bags) -> Tensor:
-    """Return the number of rows of each bag [bags], 0 if counts are suppressed."""
-    sizes: Tensor = (bags.mask & bags.known.unsqueeze(-1)).sum(dim=-1).float()
-    return sizes
+    @property
+    def overall(self) -> Tensor:
+        """The mean of all rows [classes]."""
+        return (self.means * self.sizes.unsqueeze(-1)).sum(dim=0) / self.sizes.sum().clamp(min=1.0)
 
-
-def mean_residual(residuals: Tensor, sizes: Tensor) -> Tensor:
-    """Return the residual of all rows [classes], the mean of `residuals` [bags, classes] weighted by `sizes`."""
-    return (residuals * sizes.unsqueeze(-1)).sum(dim=0) / sizes.sum().clamp(min=1.0)
-
-
-def mean_of_others(means: Tensor, sizes: Tensor) -> Tensor:
-    """Return the mean over the rows of all other bags, from `means` [bags, ...]; 0 if there are no other bags.
-
-    `sizes` [bags] are 0 for bags to ignore.
-    """
-    others = sizes.sum() - sizes
-    weights = sizes.unsqueeze(0) * (1.0 - torch.eye(len(sizes), device=sizes.device))
-    return (weights @ means) / others.clamp(min=1.0).unsqueeze(-1)
-
-
-def _among(similarity: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """Return similarities [..., n, m] with padding masked by a finite value, so that padded rows are not NaN."""
-    return similarity.masked_fill(~(rows.unsqueeze(-1) & columns.unsqueeze(-2)), -1e9)
+    def of_others(self, alone: Tensor | float) -> Tensor:
+        """Return the mean over the rows of all other bags [bags, classes]; `alone` if there are no other bags."""
+        others = self.sizes.sum() - self.sizes
+        weights = self.sizes.unsqueeze(0) * (1.0 - torch.eye(len(self.sizes), device=self.sizes.device))
+        mean = (weights @ self.means) / others.clamp(min=1.0).unsqueeze(-1)
+        return torch.where((others > 0).unsqueeze(-1), mean, alone)

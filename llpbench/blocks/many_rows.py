@@ -80,18 +80,6 @@ class BagGroups:
         return BagGroup(self._components.some(rows), bags, sizes, np.repeat(np.arange(len(sizes)), sizes))
 
 
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """The observations of a group of bags that determine the weights."""
-
-    columns: FloatArray
-    """[bags, weights] x"""
-    noise: FloatArray
-    """[bags] d"""
-    targets: FloatArray
-    """[bags, outputs] y"""
-
-
 class NormalEquations:
     """The sums X'D^-1 X and X'D^-1 y over groups of bags."""
 
@@ -101,10 +89,10 @@ class NormalEquations:
         """lower triangle of X'D^-1 X, stored column by column"""
         self._right: FloatArray | None = None
 
-    def add(self, seen: Seen) -> None:
-        """Add one group."""
-        deviation = np.sqrt(seen.noise)[:, None]
-        self._waiting.append((seen.columns / deviation, seen.targets / deviation))
+    def add(self, columns: FloatArray, noise: FloatArray, targets: FloatArray) -> None:
+        """Add a group: `columns` [bags, weights] x, `noise` [bags] d, `targets` [bags, outputs] y."""
+        deviation = np.sqrt(noise)[:, None]
+        self._waiting.append((columns / deviation, targets / deviation))
         if sum(len(each) for each, _ in self._waiting) >= _BAGS:
             self._flush()
 

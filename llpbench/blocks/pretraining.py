@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from llpbench.blocks.attention import Attention
 from llpbench.blocks.losses import masked_mean
-from llpbench.blocks.views import Projectors, at, mixed_view, self_contrast, some_rows
+from llpbench.blocks.views import Projectors, at, mixed_view, some_rows
 from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, MethodParams, Now, Stage
@@ -100,7 +100,7 @@ class Pretraining(Method):
         mixed = clean if params.view == "separated" else mixed_view(model, bags, params.cutmix, params.mixup)
         own = network.decoder(mixed, bags.rows, bags.mask, params.number_weight)
         if "self" in self.tasks:
-            own = own + self_contrast(network.projectors, clean, mixed, bags.mask, params.temperature, model.random)
+            own = own + network.projectors.contrast(clean, mixed, bags.mask, params.temperature, model.random)
         loss: Tensor = params.self_weight * own
         if "bag" in self.tasks:
             loss = loss + params.bag_weight * self.bag_loss(model, clean, bags)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from typing import TypeVar
 
 import torch
@@ -16,7 +16,6 @@ Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 _workers: ContextVar[int | None] = ContextVar("workers", default=None)
-_background: ContextVar[_Background | None] = ContextVar("background", default=None)
 
 
 def workers() -> int:
@@ -48,48 +47,3 @@ def side_by_side(items: Iterable[Item], compute: Callable[[Item], Found]) -> Ite
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-
-class _Background:
-    """One more thread, and what it computes."""
-
-    def __init__(self) -> None:
-        self.pool = ThreadPoolExecutor(1)
-        self.results: list[Future[object]] = []
-
-
-@contextmanager
-def background() -> Iterator[None]:
-    """Let `later` compute in one more thread until the end of this context, if there are several workers.
-
-    The end waits for the thread, and raises its first error.
-    """
-    if workers() == 1:
-        yield
-        return
-    mine = _Background()
-    token = _background.set(mine)
-    try:
-        with mine.pool:
-            yield
-        for result in mine.results:
-            result.result()
-    finally:
-        _background.reset(token)
-
-
-def in_background() -> bool:
-    """Return whether `later` computes in another thread."""
-    return _background.get() is not None
-
-
-def later(compute: Callable[[], Found]) -> Future[Found]:
-    """Return a result that is computed in another thread inside `background`, and at once elsewhere."""
-    mine = _background.get()
-    if mine is None:
-        done: Future[Found] = Future()
-        done.set_result(compute())
-        return done
-    found = mine.pool.submit(copy_context().run, compute)
-    mine.results.append(found)  # type: ignore[arg-type]
-    return found

@@ -11,8 +11,10 @@ wheel includes it. `xgboost-cpu` is the same library without GPU code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +24,8 @@ from scipy.special import expit, logit, softmax
 
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import BoostingRows
-from llpbench.blocks.distinct import distinct_rows
-from llpbench.blocks.side_by_side import in_background, later
+from llpbench.blocks.distinct import Distinct
+from llpbench.blocks.side_by_side import Found, workers
 from llpbench.core.bags import FloatArray, IntArray, Rows
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ def _threads_for_rows(rows: int) -> int:
 
     Trees that grow beside other trees also have one thread.
     """
-    return torch.get_num_threads() if rows > _SMALL and not in_background() else 1
+    return torch.get_num_threads() if rows > _SMALL and not _in_background() else 1
 
 
 def _tree_seed(rng: np.random.Generator) -> int:
@@ -137,7 +139,7 @@ class TreeRows:
 
     def __init__(self, rows: Rows) -> None:
         self.input = _TreeInput(rows)
-        self._same = distinct_rows(rows)
+        self._same = Distinct.of_rows(rows)
         self._rows = rows if self._same is None else Rows(*(each[self._same.first] for each in rows))
         self._cells: tuple[BagCounts, IntArray] | None = None
         self._parts: list[_TreePart] = []
@@ -266,7 +268,7 @@ class TreeRows:
                 now = full_logits(self.scores(booster))
             return booster.reset()
 
-        return TreeLogits(self.input, later(refitted), np.zeros(outputs))
+        return TreeLogits(self.input, _later(refitted), np.zeros(outputs))
 
 
 def _tree_options(settings: TreeSettings, outputs: int, seed: int, threads: int) -> dict[str, Any]:
@@ -383,3 +385,51 @@ def _cross_entropy_gradients(targets: FloatArray) -> Gradients:
         return p - targets, p * (1 - p)
 
     return gradients
+
+
+_background: ContextVar[_Background | None] = ContextVar("background", default=None)
+
+
+class _Background:
+    """One more thread, and what it computes."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(1)
+        self.results: list[Future[object]] = []
+
+
+@contextmanager
+def background() -> Iterator[None]:
+    """Let `_later` compute in one more thread until the end of this context, if there are several workers.
+
+    The end waits for the thread, and raises its first error.
+    """
+    if workers() == 1:
+        yield
+        return
+    mine = _Background()
+    token = _background.set(mine)
+    try:
+        with mine.pool:
+            yield
+        for result in mine.results:
+            result.result()
+    finally:
+        _background.reset(token)
+
+
+def _in_background() -> bool:
+    """Return whether `_later` computes in another thread."""
+    return _background.get() is not None
+
+
+def _later(compute: Callable[[], Found]) -> Future[Found]:
+    """Return a result that is computed in another thread inside `background`, and at once elsewhere."""
+    mine = _background.get()
+    if mine is None:
+        done: Future[Found] = Future()
+        done.set_result(compute())
+        return done
+    found = mine.pool.submit(copy_context().run, compute)
+    mine.results.append(found)  # type: ignore[arg-type]
+    return found

@@ -7,7 +7,7 @@ row vector, the other the feature tokens of the same forward pass.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -72,23 +72,17 @@ class Projectors(nn.Module):
             first, second = self._whole(clean), self._whole(other)
         return F.normalize(self.g1(first).float(), dim=-1), F.normalize(self.g2(second).float(), dim=-1)
 
+    def contrast(
+        self, clean: Encoding, other: Encoding, mask: Tensor, temperature: float | Tensor, random: Random | None
+    ) -> Tensor:
+        """Return InfoNCE of two views of a step's rows; large bags are sampled (`some_rows`); `mask` [bags, size]."""
+        chosen = some_rows(mask, random)
+        first, second = (at(view, chosen).flatten(0, -2) for view in self(clean, other))
+        return info_nce(first, second, at(mask, chosen).flatten(), temperature)
+
     def _whole(self, encoding: Encoding) -> Tensor:
         z = F.normalize(encoding.z, dim=-1)
         return torch.cat([z, F.normalize(encoding.tokens, dim=-1).flatten(-2)], dim=-1) if self.contextual else z
-
-
-def self_contrast(
-    projectors: Any,
-    clean: Encoding,
-    other: Encoding,
-    mask: Tensor,
-    temperature: float | Tensor,
-    random: Random | None,
-) -> Tensor:
-    """Return InfoNCE of two views of a step's rows; large bags are sampled (`sampling.py`); `mask` [bags, size]."""
-    chosen = some_rows(mask, random)
-    first, second = (at(view, chosen).flatten(0, -2) for view in projectors(clean, other))
-    return info_nce(first, second, at(mask, chosen).flatten(), temperature)
 
 
 def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encoding:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from llpbench.core.effects import FeatureEffect
     from llpbench.owndata.classifier import LLPClassifier
+    from llpbench.owndata.in_batches import FileRows
     from llpbench.tables.csv_dialect import FileFormat
 
 _PATH = AnyPath(path_type=Path)
@@ -58,23 +59,15 @@ class _Files:
     out_of_core: bool | None
     out: Path
 
-    @property
-    def people(self) -> list[str]:
-        """Options that need whole bags."""
-        return ["--weight-column"] * (self.weight_column is not None) + ["--drop-unmatched"] * self.drop_unmatched
-
     @contextmanager
-    def read(self, *, bags_optional: bool = False) -> Iterator[tuple[LLPClassifier, list[str], dict[str, Any]]]:
-        """Yield the model, the columns of rows, and arguments of functions in `in_batches`.
-
-        These are `batches` of rows (one, if rows are in memory), their `total` number, `keys` (columns that name bags),
-        `counts` of bags if they are not those of `fit`, and the `weight_column`. Errors get the names of flags.
-        """
+    def read(self, *, bags_optional: bool = False) -> Iterator[tuple[FileRows, list[str]]]:
+        """Yield the rows with their model, and the columns of rows. Errors get the names of flags."""
         import pandas as pd
 
-        from llpbench.owndata import in_batches
         from llpbench.owndata.bag_files import BagFile, require_common_bags
         from llpbench.owndata.classifier import LLPClassifier
+        from llpbench.owndata.fitting import is_network
+        from llpbench.owndata.in_batches import FileRows
         from llpbench.tables.bag_keys import bag_keys, bags_as_texts
         from llpbench.tables.column_names import column_of
         from llpbench.tables.row_files import RowBatch, RowBatches
@@ -90,9 +83,7 @@ class _Files:
         with warnings_as_lines():
             with reading("rows"):
                 batches = RowBatches(self.rows, **_as_in_fit(model, possible_names(self.bag_column), self.formats.rows))
-                frame = batches.head() if large else batches.together()
-            if not len(frame):
-                raise LLPBenchError(f"file {str(self.rows)!r} has no rows.")
+                frame = batches.rows_or_head(head=large)
             known = list(frame.columns)
             names = key_names(self.bag_column, known) if self.bag_column else []
             try:
@@ -110,7 +101,10 @@ class _Files:
             if self.bags is None and names:  # labels are texts in files, but may be numbers in a model
                 model.bags_ = bags_as_texts(model.bags_, names)
             if large:
-                in_batches.require_direct(model)
+                if is_network(model.method):
+                    raise LLPBenchError(
+                        f"--out-of-core needs a direct method, got a model of {model.method!r}. Use --in-memory."
+                    )
                 keep_freed()  # each batch needs the memory of the one before
             elif self.bags is not None and table is not None:
                 require_common_bags(bag_keys(frame, names, self.rows), table, self.rows, self.bags)
@@ -119,8 +113,17 @@ class _Files:
             every = batches if large else [RowBatch(frame, self.rows, 0, alone=True)]
             total = batches.total if large else len(frame)
             with reading("rows") if large else nullcontext():
-                rows = {"batches": every, "total": total, "keys": names, "counts": counts}
-                yield model, known, {**rows, "weight_column": self.weight_column}
+                yield (
+                    FileRows(
+                        model=model,
+                        batches=every,
+                        total=total,
+                        keys=names,
+                        counts=counts,
+                        weight_column=self.weight_column,
+                    ),
+                    known,
+                )
 
     def _with_known_bags(self, frame: DataFrame, names: list[str], bags: Index) -> DataFrame:
         """Return the rows whose bag has counts."""
@@ -201,10 +204,10 @@ def predict(files: _Files, whole_bags: bool) -> int:
     number of people of each class. In a .csv result, an apostrophe is put before texts that a spreadsheet would read as
     formulas.
     """
-    from llpbench.owndata import in_batches
     from llpbench.owndata.progress import progress_display
 
-    out, people = files.out, files.people
+    out = files.out
+    people = ["--weight-column"] * (files.weight_column is not None) + ["--drop-unmatched"] * files.drop_unmatched
     if whole_bags and not files.bag_column:
         raise LLPBenchError("--whole-bags needs the bag of each row. Add --bag-column.")
     if people and not whole_bags:
@@ -217,8 +220,8 @@ def predict(files: _Files, whole_bags: bool) -> int:
             "--bags needs --whole-bags. Add --whole-bags. For new rows of bags that were in llpbench fit, use "
             "--bag-column without --bags."
         )
-    with files.read(bags_optional=not whole_bags) as (model, _, rows), progress_display() as progress:
-        number = in_batches.predict(model, out=out, whole_bags=whole_bags, progress=progress, **rows)
+    with files.read(bags_optional=not whole_bags) as (rows, _), progress_display() as progress:
+        number = rows.predict(out, whole_bags=whole_bags, progress=progress)
     echo(f"{plural(number, 'prediction')} in {out}")
     return 0
 
@@ -266,13 +269,12 @@ def estimate(
     estimates. Columns with _lower and _upper are the ends of 95 % intervals. The counts of bags allow no values
     outside _min and _max.
     """
-    from llpbench.owndata import in_batches
     from llpbench.owndata.doubts import CONFOUNDED
     from llpbench.owndata.group_estimates import ALL, NUMBERS
-    from llpbench.owndata.logit_draws import process_of
+    from llpbench.owndata.logit_draws import ProcessDraws
     from llpbench.owndata.progress import progress_display
     from llpbench.tables.column_names import split_names
-    from llpbench.tables.writing import write_rows
+    from llpbench.tables.writing import written
 
     if not files.bag_column:
         raise LLPBenchError("estimate needs the bag of each row. Add --bag-column.")
@@ -283,25 +285,26 @@ def estimate(
     if plot is not None:
         check_plot(plot, "--plot")
     wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
-    with files.read() as (model, columns, rows):
-        keys = rows["keys"]
+    with files.read() as (rows, columns):
+        model, keys = rows.model, list(rows.keys)
         some = [_class_of(model, name, "--among") for name in split_names(among, [*map(str, model.classes_)])]
         drawn = _class_of(model, label or (str(some[-1]) if some else None))
         names = split_names(by, columns)
         if some and drawn not in some:
             raise LLPBenchError(f"--class must be one of --among, got {label!r}.")
         with progress_display() as progress:
-            found = in_batches.estimate(model, by=names, among=some or None, progress=progress, **rows)
-    write_rows(found, files.out, NUMBERS)
+            found = rows.estimate(names, some or None, progress=progress)
+    with written(files.out, NUMBERS) as write:
+        write(found)
     overall = found[(found[keys] == ALL).all(axis="columns")]
     groups, bags = len(overall) // overall["class"].nunique(), len(found[keys].drop_duplicates()) - 1
     shown = _where(found, wanted, keys) if wanted else overall
     if plot is not None:
         _draw_groups(overall, names, drawn, plot)
     _show_groups(shown, names, ", ".join(where) if wanted else "all bags")
-    if (process := process_of(model._model.predictor)) is not None:
-        unexplained = f"{100 * process.unexplained:.0f} % of the variance of bags"
-        effect = "its causes may bias groups" if process.unexplained > CONFOUNDED else "this is little"
+    if (draws := ProcessDraws.of(model._model.predictor)) is not None:
+        unexplained = f"{100 * draws.process.unexplained:.0f} % of the variance of bags"
+        effect = "its causes may bias groups" if draws.process.unexplained > CONFOUNDED else "this is little"
         echo(f"{unexplained} is explained neither by features nor chance; {effect}")
     place = f"{plural(len(found), 'line')} in {files.out}" + (f"; plot: {plot}" if plot is not None else "")
     echo(f"{plural(groups, 'group')} in {plural(bags, 'bag')}: {place}")

@@ -78,8 +78,8 @@ def estimate_table(
     from llpbench.tables.bag_keys import bag_keys
     from llpbench.tables.column_names import column_of, split_names
     from llpbench.tables.number_text import as_numbers
-    from llpbench.tables.row_files import read_rows
-    from llpbench.tables.writing import require_room, write_rows
+    from llpbench.tables.row_files import RowBatches
+    from llpbench.tables.writing import require_room, written
 
     for path, other in ((out, differences), (differences, out)):
         if path is not None:
@@ -87,7 +87,8 @@ def estimate_table(
     if plot is not None:
         check_plot(plot, "--plot")
     wanted = [(part, text) for text in (*groups, *outcomes, *covariates) for part in text.split(",")]
-    frame = read_rows(precincts, keys=[precinct_column] if precinct_column else (), form=formats.rows, columns=wanted)
+    keys = [precinct_column] if precinct_column else ()
+    frame = RowBatches(precincts, keys=keys, form=formats.rows, columns=wanted).together()
     frame.index = pd.RangeIndex(1, len(frame) + 1)
     if precinct_column is not None:
         frame.index = pd.Index(bag_keys(frame, [precinct_column], precincts)[precinct_column])
@@ -114,9 +115,11 @@ def estimate_table(
         )
     cells = pd.concat([table.cells.assign(precinct=ALL), table.by_precinct()], ignore_index=True)
     computed = (*NUMBERS, *SHARES, "goodman")
-    write_rows(cells[["precinct", "group", "outcome", *computed]], out, computed)
+    with written(out, computed) as write:
+        write(cells[["precinct", "group", "outcome", *computed]])
     if differences is not None:
-        write_rows(table.differences, differences, [*table.differences.columns[3:]])
+        with written(differences, [*table.differences.columns[3:]]) as write:
+            write(table.differences)
     if plot is not None:
         save_figure(lambda: cell_shares(table.cells), plot)
     wide = table.cells.assign(text=[*map(percent, *(table.cells[name] for name in ("share", *SHARES[1:3])))])

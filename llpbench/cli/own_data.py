@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.choosing import MethodChoice
     from llpbench.owndata.doubts import Doubts
-    from llpbench.tables.row_files import RowBatches
 
 _PATH = AnyPath(path_type=Path)
 
@@ -149,9 +148,11 @@ def _read(
 
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.bag_files import BagFile, one_per_bag, require_common_bags
+    from llpbench.owndata.in_batches import draw_bags
+    from llpbench.owndata.progress import progress_display
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys
-    from llpbench.tables.column_names import column_of, has_column, split_names
+    from llpbench.tables.column_names import column_of, matching_column, split_names
     from llpbench.tables.row_files import RowBatches
 
     kinds, keep_key = read_pairs(types, "--types"), facts["keep_key"]
@@ -159,33 +160,33 @@ def _read(
         large = is_large(out_of_core, rows, len(bags) == 1)
         wanted = [] if large else [(part, text) for text in bag_column for part in possible_names([text])]
         batches = RowBatches(rows, kinds, keys=possible_names(bag_column), form=formats.rows, columns=wanted)
-        frame = batches.head() if large else batches.together()
-    if not len(frame):
-        raise LLPBenchError(f"file {str(rows)!r} has no rows. Give a file with rows below its header.")
+        frame = batches.rows_or_head(head=large)
 
     def named(names: Iterable[str]) -> list[str]:
         return [str(column_of(frame, name, rows).name) for name in names]
 
     known = list(frame.columns)
-    by_table = _groupings(bags, bag_column)
+    one = len(bags) == 1
+    if not one and len(bags) != len(bag_column):
+        raise LLPBenchError(
+            f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(bag_column)}. Give each "
+            "table of bags its own --bag-column, or leave the other tables out."
+        )
+    by_table = [(path, bag_column if one else (bag_column[place],)) for place, path in enumerate(bags)]
     groupings = [(path, key_names(given, known)) for path, given in by_table]
-    one = len(groupings) == 1
     if large and not one:
         raise LLPBenchError("several --bags and --out-of-core cannot be combined. Leave one of them out.")
     with warnings_as_lines(), reading("bags"):
-        more: dict[str, Any] = {"size_column": size_column, "time_column": time_column}
-        form = formats.bags
-        tables = [
-            BagFile(path, key_names(given, known, of_bags=True), **columns, **more, form=form).read(known)
-            for path, given in by_table
-        ]
+        more = columns | {"size_column": size_column, "time_column": time_column, "form": formats.bags}
+        tables = [BagFile(path, key_names(given, known, of_bags=True), **more).read(known) for path, given in by_table]
     out = named(split_names(leave_out, known))
     texts = named(name for name, kind in kinds.items() if kind == "text")
     if large:
-        with warnings_as_lines(), reading("rows"):
-            frame, tables[0] = _sampled(
-                batches, groupings[0][1], tables[0], most_rows=most_rows, seed=seed, drop_unmatched=drop_unmatched
-            )
+        with warnings_as_lines(), reading("rows"), progress_display() as progress:
+            drawn: dict[str, Any] = {"seed": seed, "drop_unmatched": drop_unmatched, "progress": progress}
+            frame, tables[0], message = draw_bags(batches, groupings[0][1], tables[0], most_rows, **drawn)
+        if message:
+            echo(f"llpbench: {message}", err=True)
     decimals = frame.attrs["decimals"]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
     weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
@@ -198,7 +199,7 @@ def _read(
     key_columns = named(names)
     times = table.pop("time", None)
     if time_column is not None:
-        if has_column(frame, time_column):
+        if matching_column(time_column, known):
             column = column_of(frame, time_column, rows)
             out += [str(column.name)] if column.name not in key_columns else []
             times = one_per_bag(column, bag_index(keys[0]), rows) if times is None else times
@@ -222,52 +223,8 @@ def _read(
             **facts,
         )
     kept = [name for name in key_columns if keep_key and name not in out]
-    return (
-        features,
-        data,
-        {
-            "missing": list(formats.rows.missing),
-            "decimals": decimals,
-            "keys": kept,
-            **({} if times is None else {"time": times}),
-        },
-    )
-
-
-def _sampled(
-    batches: RowBatches, keys: list[str], table: dict[str, Any], *, most_rows: int, seed: int, drop_unmatched: bool
-) -> tuple[DataFrame, dict[str, Any]]:
-    """Return the rows of all bags or of a sample of them, and the `table` without bags that were not drawn."""
-    from llpbench.owndata.in_batches import draw_bags
-    from llpbench.owndata.progress import progress_display
-    from llpbench.tables.bag_keys import bag_index
-
-    bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
-    with progress_display() as progress:
-        frame, left_out, message = draw_bags(
-            batches,
-            keys,
-            bags["counts" if "counts" in bags else "proportions"],
-            most_rows,
-            seed=seed,
-            drop_unmatched=drop_unmatched,
-            progress=progress,
-        )
-    if message:
-        echo(f"llpbench: {message}", err=True)
-    return frame, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}
-
-
-def _groupings(bags: tuple[Path, ...], given: tuple[str, ...]) -> list[tuple[Path, tuple[str, ...]]]:
-    """Return the tables of bags, each with its --bag-column."""
-    if len(bags) == 1:
-        return [(bags[0], given)]
-    if len(bags) != len(given):
-        raise LLPBenchError(
-            f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(given)}. Give each table "
-            "of bags its own --bag-column, or leave the other tables out."
-        )
-    return [(path, (text,)) for path, text in zip(bags, given, strict=True)]
+    read = {"missing": list(formats.rows.missing), "decimals": decimals, "keys": kept}
+    return features, data, read if times is None else read | {"time": times}
 
 
 def _warn_of(doubts: Doubts | None) -> None:

@@ -20,6 +20,7 @@ from llpbench.tables.column_names import csv_parts
 from llpbench.tables.csv_dialect import FileFormat
 
 _ROLES = ("rows", "bags")
+_OF_FORMAT = ("separator", "decimal", "encoding", "skip_rows")
 _PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")
 LARGE = 2_000_000_000
 """Size of values in bytes above which rows are read in batches by default."""
@@ -58,24 +59,11 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of files. The command gets them as `formats`."""
 
     @functools.wraps(command)
-    def called(
-        separator: Sequence[str],
-        decimal: Sequence[str],
-        encoding: Sequence[str],
-        skip_rows: Sequence[str],
-        missing: Sequence[str],
-        **others: Any,
-    ) -> Any:
-        given = {
-            "separator": _by_role(separator, "--separator"),
-            "decimal": _by_role(decimal, "--decimal"),
-            "encoding": _by_role(encoding, "--encoding"),
-            "skip_rows": _by_role(skip_rows, "--skip-rows"),
-        }
+    def called(missing: Sequence[str], **given: Any) -> Any:
+        values = {name: _by_role(given.pop(name), f"--{name.replace('_', '-')}") for name in _OF_FORMAT}
         marks = tuple(mark for text in missing for mark in csv_parts(text))
-        rows, bags = ({name: values.get(role) for name, values in given.items()} for role in _ROLES)
-        formats = Formats(_format(rows, marks), _format(bags, ()))
-        return command(formats=formats, **others)
+        formats = Formats(_format(values, "rows", marks), _format(values, "bags", ()))
+        return command(formats=formats, **given)
 
     return add_options(called, _FORMAT_OPTIONS)
 
@@ -104,13 +92,11 @@ def _by_role(given: Sequence[str], flag: str) -> dict[str, str]:
     return found
 
 
-def _format(given: dict[str, str | None], missing: tuple[str, ...]) -> FileFormat:
-    skipped = given["skip_rows"]
+def _format(given: dict[str, dict[str, str]], role: str, missing: tuple[str, ...]) -> FileFormat:
+    separator, decimal, encoding, skipped = (given[name].get(role) for name in _OF_FORMAT)
     if skipped is not None and not skipped.isdecimal():
         raise LLPBenchError(f"--skip-rows must be a whole number from 0, got {skipped!r}.")
-    return FileFormat(
-        given["separator"], given["decimal"], given["encoding"], None if skipped is None else int(skipped), missing
-    )
+    return FileFormat(separator, decimal, encoding, None if skipped is None else int(skipped), missing)
 
 
 def read_pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
@@ -128,11 +114,11 @@ def read_pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
 
 def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
     """Return whether rows are read in batches: as `requested`, or above `LARGE` if the method is `able` to."""
-    from llpbench.tables.row_files import unpacked_bytes
+    from llpbench.tables.table_sources import TableSource
 
     if requested is not None or not able:
         return bool(requested)
-    size = unpacked_bytes(rows)
+    size = sum(source.values for source in TableSource.all(rows))
     if size > LARGE:
         told = f"{rows} has about {size / 1e9:.0f} GB of values: read in batches (--in-memory reads all at once)"
         echo(f"llpbench: {told}", err=True)
@@ -187,7 +173,6 @@ _BAG_OPTIONS = (
 
 def bag_options(required: bool) -> Callable[[Any], Any]:
     """Add the option for columns that name a bag, and `_BAG_OPTIONS`. The command gets them as `columns`."""
-
     column = click.option(
         "--bag-column",
         required=required,
@@ -198,20 +183,10 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
 
     def decorate(command: Any) -> Any:
         @functools.wraps(command)
-        def called(
-            counts: tuple[str, ...],
-            proportions: tuple[str, ...],
-            class_column: str | None,
-            suppressed: tuple[str, ...],
-            **others: Any,
-        ) -> Any:
-            columns = {
-                "counts": counts,
-                "proportions": proportions,
-                "class_column": class_column,
-                "suppressed": [mark for text in suppressed for mark in csv_parts(text)],
-            }
-            return command(columns=columns, **others)
+        def called(suppressed: tuple[str, ...], **given: Any) -> Any:
+            columns = {name: given.pop(name) for name in ("counts", "proportions", "class_column")}
+            columns["suppressed"] = [mark for text in suppressed for mark in csv_parts(text)]
+            return command(columns=columns, **given)
 
         return add_options(called, [column, *_BAG_OPTIONS])
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from llpbench.core.bags import BoolArray, FloatArray, IntArray, Ragged
 from llpbench.core.errors import LLPBenchError, argument, either
-from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
 
 _ROUNDED = 0.02
@@ -101,6 +100,79 @@ class BagLabels:
     def alone(self) -> int:
         """Number of rows that have no bag in one of the groupings."""
         return int((self.of_row.reshape(self.copies, -1) < 0).any(axis=0).sum())
+
+    def index(self, rows: IntArray | slice = slice(None)) -> Ragged:
+        """Return the `rows` of each bag. No bag may be empty."""
+        some = self.of_row[rows]
+        return Ragged(np.argsort(some, kind="stable"), np.bincount(some, minlength=len(self.names)).astype(np.int64))
+
+    def require_people(self) -> None:
+        """Raise `LLPBenchError` for a bag whose weights are all 0."""
+        empty = [name for name, size in zip(self.names, self.sizes, strict=True) if not size > 0]
+        if empty:
+            raise LLPBenchError(
+                f"the weights of a bag must not all be 0, got bag {empty[0]!r} ({plural(len(empty), 'such bag')} in "
+                "all). Remove the rows of such bags."
+            )
+
+    def matched(self, table: BagTable, *, drop_unmatched: bool = False) -> BagLabels:
+        """Return the labels; `drop_unmatched` removes rows without a bag, and rows of bags missing in the table.
+
+        Raises `LLPBenchError` if there are such rows, or bags of the table without rows, and they are not dropped.
+        """
+        listed = table.rows_of(self) >= 0
+        if not drop_unmatched:
+            self._require_matched(table, listed)
+            return self
+        if not listed.any():
+            raise LLPBenchError(
+                f"no bag of {_ROWS} ({shown(self.names, 3)}) has {table.what}; bags with {table.what} are "
+                f"{shown(table.names, 3)}. Use the same bag names in both."
+            )
+        return self.only(listed)
+
+    def only(self, listed: BoolArray) -> BagLabels:
+        """Return the labels without bags that are not `listed` [bags]. Their rows have no bag."""
+        place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)
+        names = [name for name, there in zip(self.names, listed, strict=True) if there]
+        return replace(self, of_row=place[self.of_row], names=names)
+
+    def of_rows(self, rows: BoolArray) -> BagLabels:
+        """Return the labels of some `rows` [rows]."""
+        return replace(self, of_row=self.of_row[rows], weights=None if self.weights is None else self.weights[rows])
+
+    def _require_matched(self, table: BagTable, listed: BoolArray) -> None:
+        what, drop = table.what, f"use {_DROP}."
+        if alone := self.alone:
+            raise LLPBenchError(
+                f"{alone:,} of {len(self.of_row) // self.copies:,} rows {verb(alone)} no bag. Name the bag of each "
+                "row." + (f" To drop rows without a bag, {drop}" if table.at_fit else "")
+            )
+        there = set(self.names)
+        empty = [name for name in table.names if name not in there]
+        empties = f"({shown(empty)}) {verb(len(empty))}"
+        if not listed.all():
+            lacking = [name for name, there in zip(self.names, listed, strict=True) if not there]
+            others = f"bags with {what} are {shown(table.names, 3)}"
+            if empty:
+                others = f"{len(empty):,} of {plural(len(table.names), 'bag')} {empties} {what} but no rows"
+            advice = f"If {what} are suppressed, {_GIVE_NAN}."
+            if table.at_fit:
+                advice += f" To drop the rows of bags without {what}, {drop}"
+            if shift := _shift(self.names, table.names):
+                advice = f"All numbers with {what} are {abs(shift):g} {'higher' if shift > 0 else 'lower'} than those "
+                advice += "with rows. Number the bags alike in both."
+            elif near := near_names(lacking, empty):
+                advice = f"{near}. Use the same names." + advice.partition(".")[2]
+            raise LLPBenchError(
+                f"{len(lacking):,} of {plural(len(listed), 'bag')} ({shown(lacking)}) {verb(len(lacking))} rows but no "
+                f"{what}; {others}. {advice}"
+            )
+        if empty:
+            raise LLPBenchError(
+                f"{len(empty):,} of {plural(len(table.names), 'bag')} with {what} {empties} no rows. Remove the {what} "
+                "of such bags" + (f", or {drop}" if table.at_fit else ".")
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,10 +305,10 @@ class BagTable:
         if not (noise and sampled):
             faults.insert(0, self._impossible_values(labels, given, values, unit, noise, hint))
         possible = np.isfinite(values).all(axis=1) & ~np.any([faulty for faulty, _ in faults], axis=0)
-        ignore = advice_to_ignore(possible) if self.at_fit else ""
+        ignore = self.advice_to_ignore(possible)
         for faulty, message in faults:
             if faulty.any() and not suppress:
-                extent = _how_many(int(faulty.sum()), len(faulty))
+                extent = f"{faulty.sum():,} of {plural(len(faulty), 'bag')} {verb(int(faulty.sum()))} this problem."
                 raise LLPBenchError(message(int(np.flatnonzero(faulty)[0]), extent, ignore))
             values[faulty] = np.nan
         if self.is_counts and not sampled:
@@ -246,10 +318,17 @@ class BagTable:
             share = share / share.sum(axis=1, keepdims=True)
         return np.asarray(share * labels.sizes[:, None])
 
-    def suppressed(self, labels: BagLabels) -> int:
-        """Return the number of bags in `labels` that have no counts in the table."""
-        known = {name for name, values in zip(self.names, self.values, strict=True) if not np.isnan(values).any()}
-        return sum(name not in known for name in labels.names)
+    def advice_to_ignore(self, possible: BoolArray) -> str:
+        """Return advice to ignore bags with impossible counts; "" if too few bags with `possible` counts would remain.
+
+        It is only for `fit`.
+        """
+        return f" To ignore these bags, use {_SUPPRESS}." if self.at_fit and possible.sum() >= _FEWEST_BAGS else ""
+
+    def known(self, labels: BagLabels) -> BoolArray:
+        """Return whether each bag of `labels` [bags] is in the table with all counts."""
+        at = self.rows_of(labels)
+        return np.asarray((at >= 0) & ~np.isnan(self.values[at]).any(axis=1))
 
     @property
     def _sizes(self) -> FloatArray:
@@ -442,16 +521,6 @@ class BagTable:
         return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), message
 
 
-def advice_to_ignore(possible: BoolArray) -> str:
-    """Return advice to ignore bags with impossible counts; "" if too few bags with `possible` counts would remain."""
-    return f" To ignore these bags, use {_SUPPRESS}." if possible.sum() >= _FEWEST_BAGS else ""
-
-
-def _how_many(number: int, bags: int) -> str:
-    """Return a sentence that says how many bags have the same problem."""
-    return f"{number:,} of {plural(bags, 'bag')} {verb(number)} this problem."
-
-
 def _rounding(shares: FloatArray) -> FloatArray:
     """Return the tolerance for the sum of shares [bags]: half a unit of the last printed digit for each class."""
     known = shares[np.isfinite(shares)]
@@ -476,22 +545,6 @@ def _has_digits(numbers: FloatArray, digits: int) -> bool:
 
 _Fault = tuple[BoolArray, Callable[[int, str, str], str]]
 """for each bag whether it is faulty, and a function that returns the message for the first one"""
-
-
-def ascending(classes: Sequence[Hashable]) -> list[int]:
-    """Return the positions of the classes in ascending order.
-
-    Raises `LLPBenchError` for fewer than two, repeated or mixed classes.
-    """
-    if len(classes) < 2 or len(set(classes)) < len(classes):
-        raise LLPBenchError(f"classes must be at least two, without repeats, got {list(classes)}")
-    mixed = f"classes must be all texts or all numbers, got {list(classes)}"
-    if not all(isinstance(label, TEXT_TYPES) for label in classes):
-        raise LLPBenchError(mixed)
-    try:
-        return sorted(range(len(classes)), key=lambda place: classes[place])  # type: ignore[arg-type,return-value]
-    except TypeError as error:
-        raise LLPBenchError(mixed) from error
 
 
 def shown(names: Sequence[Hashable], most: int = 5) -> str:
@@ -527,61 +580,3 @@ def _shift(names: Sequence[Hashable], others: Sequence[Hashable]) -> float:
     except (TypeError, ValueError):  # texts, or another number of bags
         return 0.0
     return found.pop() if len(found) == 1 else 0.0
-
-
-def matched(labels: BagLabels, table: BagTable, *, drop_unmatched: bool = False) -> BagLabels:
-    """Return the labels; `drop_unmatched` removes rows without a bag, and rows of bags missing in the table.
-
-    Raises `LLPBenchError` if there are such rows, or bags of the table without rows, and they are not dropped.
-    """
-    drop = f"use {_DROP}."
-    known = set(table.names)
-    listed = np.array([name in known for name in labels.names], dtype=bool)
-    if not drop_unmatched:
-        if alone := labels.alone:
-            raise LLPBenchError(
-                f"{alone:,} of {len(labels.of_row) // labels.copies:,} rows {verb(alone)} no bag. Name the bag of each "
-                "row." + (f" To drop rows without a bag, {drop}" if table.at_fit else "")
-            )
-        there = set(labels.names)
-        empty = [name for name in table.names if name not in there]
-        if not listed.all():
-            lacking = [name for name, there in zip(labels.names, listed, strict=True) if not there]
-            others = f"bags with {table.what} are {shown(table.names, 3)}"
-            if empty:
-                others = f"{len(empty):,} of {plural(len(table.names), 'bag')} ({shown(empty)}) {verb(len(empty))} "
-                others += f"{table.what} but no rows"
-            advice = f"If {table.what} are suppressed, {_GIVE_NAN}."
-            if table.at_fit:
-                advice += f" To drop the rows of bags without {table.what}, {drop}"
-            if shift := _shift(labels.names, table.names):
-                advice = (
-                    f"All numbers with {table.what} are {abs(shift):g} {'higher' if shift > 0 else 'lower'} than those "
-                )
-                advice += "with rows. Number the bags alike in both."
-            elif near := near_names(lacking, empty):
-                advice = f"{near}. Use the same names." + advice.partition(".")[2]
-            raise LLPBenchError(
-                f"{len(lacking):,} of {plural(len(listed), 'bag')} ({shown(lacking)}) {verb(len(lacking))} rows but no "
-                f"{table.what}; {others}. {advice}"
-            )
-        if empty:
-            raise LLPBenchError(
-                f"{len(empty):,} of {plural(len(table.names), 'bag')} with {table.what} ({shown(empty)}) "
-                f"{verb(len(empty))} no rows. Remove the {table.what} of such bags"
-                + (f", or {drop}" if table.at_fit else ".")
-            )
-        return labels
-    if not listed.any():
-        raise LLPBenchError(
-            f"no bag of {_ROWS} ({shown(labels.names, 3)}) has {table.what}; bags with {table.what} are "
-            f"{shown(table.names, 3)}. Use the same bag names in both."
-        )
-    place = np.append(np.where(listed, np.cumsum(listed) - 1, -1), -1)
-    names = [name for name, there in zip(labels.names, listed, strict=True) if there]
-    return BagLabels(place[labels.of_row], names, weights=labels.weights, copies=labels.copies)
-
-
-def rows_of_bags(of_row: IntArray, bags: int) -> Ragged:
-    """Return the rows of each bag. No bag may be empty."""
-    return Ragged(np.argsort(of_row, kind="stable"), np.bincount(of_row, minlength=bags).astype(np.int64))

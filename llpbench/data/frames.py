@@ -69,7 +69,6 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     """
     import pandas as pd
 
-    from llpbench.data.bag_tables import matched
     from llpbench.data.reading_bags import read_bag_labels, read_bag_table  # imports pandas
 
     frame, bags = frame.rename(columns=str), bags.rename(columns=str)
@@ -85,7 +84,7 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     try:
         labels = read_bag_labels(keys[0], frame)
         known = read_bag_table(None, counts, labels)
-        labels = matched(labels, replace(known, at_fit=False))  # datasets have no option `unmatched`
+        labels = labels.matched(replace(known, at_fit=False))  # datasets have no option `unmatched`
         found = known.counts(labels, noise)
         classes = known.classes(None)
     except LLPBenchError as error:

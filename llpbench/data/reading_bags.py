@@ -57,7 +57,7 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
             advice = "Give bags.loc[X.index]." if features.index.isin(bags.index).all() else advice
         raise LLPBenchError(f"bags has {len(bags):,} entries, {argument('X')} has {rows:,} rows. {advice}")
     if isinstance(bags, pd.Series | pd.DataFrame) and isinstance(features, pd.DataFrame):
-        require_same_order("bags", bags.index, features.index)
+        _require_same_order("bags", bags.index, features.index)
     if frame is None:
         labels = pd.Series(bags.to_numpy() if isinstance(bags, pd.Series) else bags)
     elif frame.shape[1] == 1:
@@ -95,7 +95,7 @@ def _require_exact(labels: pd.Series | pd.DataFrame | pd.Index) -> None:
             )
 
 
-def require_same_order(what: str, given: pd.Index, rows: pd.Index) -> None:
+def _require_same_order(what: str, given: pd.Index, rows: pd.Index) -> None:
     """Raise `LLPBenchError` if an argument and X share entries of their indexes, but not all in the same order.
 
     Both are matched by position, which would be wrong then. Indexes without a common entry say nothing about rows.
@@ -117,11 +117,11 @@ def require_same_order(what: str, given: pd.Index, rows: pd.Index) -> None:
 def column_of_rows(given: Any, X: Any, what: str, advice: str) -> pd.Series:  # noqa: N803
     """Return an argument with an entry for each row of X as a column [rows].
 
-    Raises `LLPBenchError` for another number of entries, and as `require_same_order` does.
+    Raises `LLPBenchError` for another number of entries, and as `_require_same_order` does.
     """
     given = as_pandas(given)
     if isinstance(given, pd.Series) and isinstance(X, pd.DataFrame):
-        require_same_order(what, given.index, X.index)
+        _require_same_order(what, given.index, X.index)
     values = given if isinstance(given, list | tuple | pd.Series) else np.ravel(given)
     if len(values) != len(X):
         raise LLPBenchError(

@@ -16,8 +16,9 @@ from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from llpbench.blocks.attention import Block, from_lanes, to_lanes
+from llpbench.blocks.attention import LANES, Block
 from llpbench.blocks.tokens import FeatureTokens
 from llpbench.core.bags import Rows, Schema
 from llpbench.core.model import Encoder, Encoding, Random
@@ -80,15 +81,27 @@ class Saint(Encoder):
         are not used.
         """
         rows = x.flatten(0, -3)
-        lanes = to_lanes(rows)
+        lanes = _to_lanes(rows)
         *blocks, last = cast("list[Block]", list(self.blocks))
         for block in blocks:
             lanes = block.lanes(lanes, random)
         z, tokens = (
-            from_lanes(last.lanes(lanes, random, part), len(rows)).unflatten(0, x.shape[:-2])
+            _from_lanes(last.lanes(lanes, random, part), len(rows)).unflatten(0, x.shape[:-2])
             for part in (slice(1), slice(1, None))
         )
         return Encoding(z.squeeze(-2), tokens)
+
+
+def _to_lanes(x: Tensor) -> Tensor:
+    """Return [rows, tokens, dim] as [blocks, dim, tokens, `LANES`]; zeros fill the last block."""
+    rows, tokens, dim = x.shape
+    padded = F.pad(x, (0, 0, 0, 0, 0, -rows % LANES))
+    return padded.view(-1, LANES, tokens, dim).permute(0, 3, 2, 1)
+
+
+def _from_lanes(x: Tensor, rows: int) -> Tensor:
+    """Undo `_to_lanes`: return [rows, tokens, dim]."""
+    return x.permute(0, 3, 2, 1).flatten(0, 1)[:rows]
 
 
 @register_encoder("saint-prenorm", version=1, learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -24,8 +25,7 @@ from llpbench.core.errors import LLPBenchError, argument, warn
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.reading_bags import as_pandas, read_bag_labels, read_bag_table
-from llpbench.owndata.count_ranges import RangedCounts, ranged_counts
-from llpbench.owndata.fitting import is_number
+from llpbench.owndata.count_ranges import RangedCounts
 from llpbench.owndata.weights import read_weights
 
 _Counted = Literal["rows", "whole bags", "others"]
@@ -153,11 +153,11 @@ class BagData:
         ):
             if value not in known:
                 raise LLPBenchError(f"{argument(name)} must be {' or '.join(map(repr, known))}, got {value!r}.")
-        if not (is_number(noise) and 0 <= noise <= _MOST_NOISE):
+        if isinstance(noise, bool) or not (isinstance(noise, Real) and 0 <= noise <= _MOST_NOISE):
             raise LLPBenchError(
                 f"{argument('noise')} must be a standard deviation from 0 to {_MOST_NOISE:g}, got {noise!r}."
             )
-        ranges = ranged_counts(counts)
+        ranges = RangedCounts.read(counts)
         several = _are_groupings(bags)
         _require_together(
             sampled=sampled,
@@ -204,20 +204,18 @@ class BagData:
             groupings=len(bags) if several else 1,
         )
 
+    @classmethod
+    def of(cls, X: Any, bags: Any, **facts: Any) -> BagData:
+        """Return `bags` if they are `BagData`; else read them, with other `facts` about them."""
+        return bags if isinstance(bags, BagData) else cls.read(X, bags, **facts)
+
     def some(self, names: Container[Hashable]) -> tuple[Self, BoolArray]:
         """Return the data of some bags, and which rows are in them [rows]. There must be a single grouping."""
-        chosen = np.array([*(name in names for name in self.labels.names), False])
-        place = np.append(np.cumsum(chosen[:-1]) - 1, -1)
-        rows: BoolArray = chosen[self.labels.of_row]
-        labels = replace(
-            self.labels,
-            of_row=place[self.labels.of_row[rows]],
-            names=[name for name in self.labels.names if name in names],
-            weights=None if self.labels.weights is None else self.labels.weights[rows],
-        )
+        labels = self.labels.only(np.array([name in names for name in self.labels.names], dtype=bool))
+        rows: BoolArray = labels.of_row >= 0
         table = None if self.table is None else self.table.of(names)
         ranges = None if self.ranges is None else self.ranges.of(names, self.labels)
-        return replace(self, labels=labels, table=table, ranges=ranges), rows
+        return replace(self, labels=labels.of_rows(rows), table=table, ranges=ranges), rows
 
     def rows(self, X: Any) -> Any:
         """Return the rows of X that `labels` are of: X, or copies of it for several groupings."""
@@ -226,11 +224,6 @@ class BagData:
             return rows
         copies = [rows] * self.groupings
         return pd.concat(copies, ignore_index=True) if isinstance(rows, pd.DataFrame) else np.concatenate(copies)
-
-
-def bag_data(X: Any, bags: Any, **facts: Any) -> BagData:
-    """Return `bags` if they are `BagData`; else read them, with other `facts` about them."""
-    return bags if isinstance(bags, BagData) else BagData.read(X, bags, **facts)
 
 
 def _require_together(**given: bool) -> None:
@@ -262,13 +255,6 @@ def _key_columns(X: Any, bags: Any) -> list[str]:
     return found
 
 
-def as_objects(names: Sequence[Hashable]) -> Any:
-    """Return an array [names] of objects, also for tuples."""
-    array = np.empty(len(names), dtype=object)
-    array[:] = names
-    return array
-
-
 _SAME_TOTAL = 0.5
 """Largest difference of equal totals."""
 
@@ -293,7 +279,7 @@ def _read_groupings(
     labels, tables = [], list[BagTable]()
     for grouping, table in zip(bags, given, strict=True):
         known = read_bag_labels(grouping, X)
-        labels.append(as_objects([*known.names, None])[known.of_row])  # None where a row has no bag
+        labels.append(pd.Series([*known.names, None], dtype=object).to_numpy()[known.of_row])  # None: no bag
         tables.append(read_bag_table(None if proportions is None else table, None if counts is None else table, known))
     frames = [pd.DataFrame(each.values, pd.Index(each.names, tupleize_cols=False), each.columns) for each in tables]
     joined = pd.concat(frames)
@@ -342,7 +328,7 @@ def _disagreement_inside(inner: pd.DataFrame, lower: Any, outer: pd.DataFrame, u
     outside = dict(zip(lower, upper, strict=True))
     if len({*zip(lower, upper, strict=True)}) > len(outside):
         return ""
-    codes, bags = pd.factorize(as_objects([outside[bag] for bag in inner.index]))
+    codes, bags = pd.factorize(pd.Series([outside[bag] for bag in inner.index], dtype=object).to_numpy())
     sums = np.column_stack([np.bincount(codes, inner[column]) for column in outer.columns])
     given = outer.to_numpy()[outer.index.get_indexer(bags)]
     bag, column = np.unravel_index(np.abs(sums - given).argmax(), sums.shape)

@@ -34,14 +34,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 from scipy.stats import ttest_1samp
 
-from llpbench.blocks.assigning import adding_up, log_of
+from llpbench.blocks.assigning import log_of
 from llpbench.blocks.counts import BagCounts
-from llpbench.blocks.distinct import distinct_rows
+from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Ragged, Rows
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
@@ -95,6 +96,25 @@ class KnownBags:
         moved[known] = softmax(self.spread * log_of(proba[known]) + self.effects[bags[known]], axis=1)
         return moved
 
+    @classmethod
+    def learn(cls, known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> Self:
+        """Return spread and effects of the bags of `known`, from predictions by the model and held-out predictions.
+
+        Without held-out predictions (too few bags) the spread is 1, and effects are those of `BagCounts.bag_effects`.
+        """
+        counts, same = BagCounts(known), Distinct.of_rows(known.rows)
+        if same is not None:  # equal rows of a bag have equal predictions
+            counts, first = counts.folded(same)
+            fitted, held_out = fitted[first], None if held_out is None else held_out[first]
+        if held_out is None:
+            return cls(1.0, np.nan, counts.bag_effects(log_of(fitted)))
+        spread, deviation = _spread_and_deviation(known, counts, log_of(held_out))
+        spread = min(spread, _reliable(counts, fitted, held_out, deviation))
+        spread = max(spread, min(1.0, _HARMLESS / max(_inside(log_of(fitted), counts), 1e-12)))
+        logits = spread * log_of(fitted)
+        offset = _level(logits, known, weights=counts.weights)
+        return cls(spread, deviation, offset + counts.effects_of_spread(logits + offset, deviation)[0])
+
 
 def held_out_predictions(known: BaggedRows, learn: _Learner, seed: int) -> FloatArray:
     """Return predictions [rows, classes] of each bag by a model that was fitted without it.
@@ -147,31 +167,12 @@ def _folds_of(proportions: FloatArray, folds: int, seed: int) -> IntArray:
     return fold
 
 
-def learn_known_bags(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> KnownBags:
-    """Return spread and effects of the bags of `known`, from predictions by the model and held-out predictions.
-
-    Without held-out predictions (too few bags) the spread is 1, and effects are those of `BagCounts.bag_effects`.
-    """
-    counts, same = BagCounts(known), distinct_rows(known.rows)
-    if same is not None:  # equal rows of a bag have equal predictions
-        counts, first = counts.folded(same)
-        fitted, held_out = fitted[first], None if held_out is None else held_out[first]
-    if held_out is None:
-        return KnownBags(1.0, np.nan, counts.bag_effects(log_of(fitted)))
-    spread, deviation = _spread_and_deviation(known, counts, log_of(held_out))
-    spread = min(spread, _reliable(counts, fitted, held_out, deviation))
-    spread = max(spread, min(1.0, _HARMLESS / max(_inside(log_of(fitted), counts), 1e-12)))
-    logits = spread * log_of(fitted)
-    offset = level(logits, known, weights=counts.weights)
-    return KnownBags(spread, deviation, offset + counts.effects_of_spread(logits + offset, deviation)[0])
-
-
 def _spread_and_deviation(known: BaggedRows, counts: BagCounts, logits: FloatArray) -> tuple[float, float]:
     """Return the posterior means of s and tau, computed in logarithms on a grid."""
     evidence = np.zeros((len(_SPREADS), len(_TAUS)))
     for i, spread in enumerate(_SPREADS):
         scaled = spread * logits
-        scaled = scaled + level(scaled, known, weights=counts.weights)
+        scaled = scaled + _level(scaled, known, weights=counts.weights)
         effects: FloatArray | None = None
         for j, tau in enumerate(_TAUS):
             effects, evidence[i, j] = _counts_evidence(counts, scaled, tau, effects)
@@ -241,7 +242,9 @@ def _total_shares(known: BaggedRows) -> FloatArray:
     return np.asarray(total / total.sum()) if known.noise and total.sum() > 0 else known.prior
 
 
-def level(logits: FloatArray, known: BaggedRows, rounds: int = 100, *, weights: FloatArray | None = None) -> FloatArray:
+def _level(
+    logits: FloatArray, known: BaggedRows, rounds: int = 100, *, weights: FloatArray | None = None
+) -> FloatArray:
     """Return the offset [classes] of logits that makes the mean prediction equal to the share of all known counts."""
     target = _total_shares(known).clip(0.5 / len(known.bag_of_row))
     target = target / target.sum()
@@ -286,8 +289,10 @@ def added_up(
     found, starts = proba.copy(), np.append(0, np.cumsum(whole.sizes))
     for bags in pieces(whole.sizes):
         rows = chosen[whole.bag_by_bag[starts[bags.start] : starts[bags.stop]]]
-        of_rows = None if weights is None else weights[rows]
-        found[rows] = adding_up(spread * log_of(proba[rows]), piece_of(whole, bags), weights=of_rows)
+        counts = BagCounts(piece_of(whole, bags))
+        if weights is not None:
+            counts = counts.weighted(weights[rows])
+        found[rows] = counts.adding_up(spread * log_of(proba[rows]))
     return found
 
 
@@ -322,6 +327,22 @@ class BagCalibration:
         """[rows, classes]"""
         return np.asarray(softmax(self.spread * log_of(proba) + self.offset, axis=1))
 
+    @classmethod
+    def learn(cls, known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> Self:
+        """Return the calibration from predictions of the rows of `known`. Without held-out predictions s is 1."""
+        if held_out is None:
+            return cls(1.0, _level(log_of(fitted), known), 0.0)
+        counts, logits = BagCounts(known), log_of(held_out)
+        found = []
+        for spread in _CALIBRATIONS:
+            scaled = spread * logits
+            scaled = scaled + _level(scaled, known)
+            found.append(logsumexp([_counts_evidence(counts, scaled, tau)[1] for tau in _FEW_TAUS]))
+        weights = softmax(np.array(found) + np.log(_CALIBRATIONS))
+        spread = float(weights @ np.array(_CALIBRATIONS))
+        gain = float(logsumexp(found[1:]) - np.log(len(found) - 1) - found[0])
+        return cls(spread, _level(spread * log_of(fitted), known), gain)
+
 
 def _information(known: BaggedRows) -> float:
     """Return B p (1 - p) of bags with known counts, where p is the share of all classes but the largest."""
@@ -329,30 +350,14 @@ def _information(known: BaggedRows) -> float:
     return len(known.sizes) * share * (1 - share)
 
 
-def is_rare(known: BaggedRows) -> bool:
-    """Return whether positives are so rare that predictions need calibration."""
-    return 1 - _total_shares(known).max() < _RARE and _information(known) < _ENOUGH
+def rare_classes(known: BaggedRows) -> tuple[bool, bool]:
+    """Return whether positives are so rare that predictions are calibrated to held-out bags, and whether to calibrate.
 
-
-def has_rare_class(known: BaggedRows) -> bool:
-    """Return whether a class is so rare that a method's prior changes its share noticeably."""
-    return bool(_total_shares(known).min() < _WARNED) or is_rare(known)
-
-
-def calibration(known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> BagCalibration:
-    """Return the calibration from predictions of the rows of `known`. Without held-out predictions s is 1."""
-    if held_out is None:
-        return BagCalibration(1.0, level(log_of(fitted), known), 0.0)
-    counts, logits = BagCounts(known), log_of(held_out)
-    found = []
-    for spread in _CALIBRATIONS:
-        scaled = spread * logits
-        scaled = scaled + level(scaled, known)
-        found.append(logsumexp([_counts_evidence(counts, scaled, tau)[1] for tau in _FEW_TAUS]))
-    weights = softmax(np.array(found) + np.log(_CALIBRATIONS))
-    spread = float(weights @ np.array(_CALIBRATIONS))
-    gain = float(logsumexp(found[1:]) - np.log(len(found) - 1) - found[0])
-    return BagCalibration(spread, level(spread * log_of(fitted), known), gain)
+    A class that is not so rare may still be so rare that a method's prior changes its share noticeably.
+    """
+    shares = _total_shares(known)
+    rare = bool(1 - shares.max() < _RARE and _information(known) < _ENOUGH)
+    return rare, rare or bool(shares.min() < _WARNED)
 
 
 def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found: BagCalibration | None) -> str:

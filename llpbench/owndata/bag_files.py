@@ -13,12 +13,12 @@ import pandas as pd
 from llpbench.core.errors import DataError, LLPBenchError, warn
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import near_names
-from llpbench.owndata.count_ranges import MOST, read_range
+from llpbench.owndata.count_ranges import MOST, Range
 from llpbench.tables.bag_keys import bag_index, bag_keys
-from llpbench.tables.column_names import column_of, csv_line, csv_parts, has_column, place_of, plain, split_names
+from llpbench.tables.column_names import column_of, csv_line, csv_parts, matching_column, place_of, plain, split_names
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
-from llpbench.tables.number_text import MISSING, NumberText, read_number_text, reading_of
-from llpbench.tables.row_files import read_rows
+from llpbench.tables.number_text import MISSING, NumberText
+from llpbench.tables.row_files import RowBatches
 from llpbench.tables.texts import as_text
 
 _MOST_MARKS = 5
@@ -58,8 +58,9 @@ class BagFile:
                 else "the counts of bags are missing. Name their columns with --counts or --proportions."
             )
         long = self.class_column is not None
-        frame = read_rows(self.path, features=(), form=self.form, columns=self._columns())
-        values = split_names(self.counts or self.proportions, list(frame.columns))
+        frame = RowBatches(self.path, features=(), form=self.form, columns=self._columns()).together()
+        known = [*frame.columns]
+        values = split_names(self.counts or self.proportions, known)
         if long and len(values) != 1:
             raise LLPBenchError(
                 f"--class-column needs one column of counts, got {', '.join(values)}. If each class has a column, "
@@ -67,12 +68,12 @@ class BagFile:
             )
         if len(set(values)) < len(values):
             raise LLPBenchError(f"each class must have its own column, got {', '.join(values)}. Name each column once.")
-        if not any(has_column(frame, name) for name in values) and {*values} <= {*of_rows}:
+        if not any(matching_column(name, known) for name in values) and {*values} <= {*of_rows}:
             raise LLPBenchError(
                 f"file {str(self.path)!r} has no column of counts, but the file of rows has: {', '.join(values)}. Give "
                 "the rows first, then --bags with their counts."
             )
-        for name in (name for name in self.keys if name in of_rows and not has_column(frame, name)):
+        for name in (name for name in self.keys if name in of_rows and not matching_column(name, known)):
             column_of(frame, name, self.path, f". If it has another name there, use --bag-column {name}=NAME")
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
         keys = bag_keys(frame, names, self.path)
@@ -101,7 +102,7 @@ class BagFile:
         if self.size_column is not None:
             sizes = self._numbers(frame, [self.size_column], bags, whole=True)[self.size_column]
             found["sizes"] = one_per_bag(sizes, bags, self.path)
-        if self.time_column is not None and has_column(frame, self.time_column):
+        if self.time_column is not None and matching_column(self.time_column, known):
             times = column_of(frame, self.time_column, self.path)
             found["time"] = one_per_bag(times, bags, self.path)
         return found
@@ -119,13 +120,16 @@ class BagFile:
         columns = {name: column_of(frame, name, self.path) for name in names}
         missing = {*self.suppressed, *MISSING}
         every = pd.concat([as_text(column) for column in columns.values()], ignore_index=True)
-        decimal = self.form.decimal or read_number_text(every, missing=missing, known_gaps=False).decimal
+        decimal = self.form.decimal or NumberText.read(every, missing=missing, known_gaps=False).decimal
         found = {
-            name: read_number_text(column, decimal=decimal, missing=missing, known_gaps=False)
+            name: NumberText.read(column, decimal=decimal, missing=missing, known_gaps=False)
             for name, column in columns.items()
         }
-        ranges = {name: self._ranges(each, whole=whole) for name, each in found.items()}
-        wrong = {name: each.broken[ranges[name].isna()] for name, each in found.items()}
+        ranged = bool(self.counts) and not whole
+        wrong = {
+            name: each.broken[[not ranged or each.percent or Range.read(text) is None for text in each.broken]]
+            for name, each in found.items()
+        }
         marks = list(dict.fromkeys(mark for each in wrong.values() for mark in each))
         for name, each in found.items():
             if len(broken := wrong[name]):
@@ -144,41 +148,24 @@ class BagFile:
                     f"file {str(self.path)!r}: column {name!r} must contain counts, got {example!r}, a percentage. "
                     "Use --proportions for such columns."
                 )
-        self._tell(found)
+        if read := next((each.told(name) for name, each in found.items() if each.example is not None), None):
+            warn("file", f"file {str(self.path)!r}: {read}.")
         numbers = pd.DataFrame({name: each.values / (100 if each.percent else 1) for name, each in found.items()})
-        return self._with_ranges(numbers, {name: each.broken for name, each in found.items()})
-
-    def _ranges(self, column: NumberText, *, whole: bool) -> pd.Series:
-        """Return the ranges among the texts of a column of counts that are not numbers, by line; None for others."""
-        if whole or not self.counts or column.percent:
-            return pd.Series(None, index=column.broken.index, dtype=object)
-        return column.broken.map(read_range).astype(object)
-
-    def _with_ranges(self, numbers: pd.DataFrame, texts: dict[str, pd.Series]) -> pd.DataFrame:
-        """Return numbers with the texts of ranges in their place, and warn of them."""
-        number = sum(map(len, texts.values()))
-        if not number:
-            return numbers
-        for name, each in texts.items():
+        ranges = {name: each.broken.astype(object) for name, each in found.items() if len(each.broken)}
+        for name, texts in ranges.items():
             numbers[name] = numbers[name].astype(object)
-            numbers.loc[each.index, name] = each.astype(object)
-        name, text = next((name, each.iloc[0]) for name, each in texts.items() if len(each))
-        known = read_range(text)
-        assert known is not None
-        warn(
-            "file",
-            f"file {str(self.path)!r}: {plural(number, 'count')} {'is a range' if number == 1 else 'are ranges'}, such "
-            f"as {text!r} in column {name!r}, read as {known.low:g} "
-            f"{f'to {known.high:g}' if known.high < MOST else 'or more'}. To ignore such counts: --suppressed "
-            f"{shlex.quote(csv_line([text]))}.",
-        )
+            numbers.loc[texts.index, name] = texts
+        if ranges:
+            number, (name, texts) = sum(map(len, ranges.values())), next(iter(ranges.items()))
+            text = str(texts.iloc[0])
+            low, high = Range.read(text) or (0, 0)
+            warn(
+                "file",
+                f"file {str(self.path)!r}: {plural(number, 'count')} {'is a range' if number == 1 else 'are ranges'}, "
+                f"such as {text!r} in column {name!r}, read as {low:g} {f'to {high:g}' if high < MOST else 'or more'}. "
+                f"To ignore such counts: --suppressed {shlex.quote(csv_line([text]))}.",
+            )
         return numbers
-
-    def _tell(self, found: dict[str, NumberText]) -> None:
-        """Warn about the first column with numbers that Python does not read."""
-        first = next((name for name, each in found.items() if each.example is not None), None)
-        if first is not None:
-            warn("file", f"file {str(self.path)!r}: {reading_of(first, found[first])}.")
 
 
 def one_per_bag(values: pd.Series, bags: pd.Index, path: Path) -> pd.Series:

@@ -32,7 +32,7 @@ from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument
 from llpbench.core.text import one_line, plural, reason_of
 from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import as_pandas, values_of_bags
-from llpbench.owndata.bag_data import BagData, as_objects, bag_data
+from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import Doubts
@@ -140,7 +140,7 @@ def choose(
     ['bag-mean-linear', 'bag-share', 'bag-soft-label-linear']
     """
     candidates, X, bags = _candidates(methods, random_state), as_pandas(X), as_pandas(bags)  # noqa: N806
-    data = bag_data(X, bags, **given)
+    data = BagData.of(X, bags, **given)
     if data.groupings > 1:
         raise LLPBenchError("choose needs one grouping of rows, got several. Give one grouping.")
     if time is not None and repeats not in (None, 1):
@@ -327,7 +327,7 @@ class _Bagged:
             return model.fit(frame, data), frame.columns
 
     def _some(self, bags: Any) -> tuple[BagData, BoolArray]:
-        return self.data.some({*as_objects(self.names)[bags]})
+        return self.data.some({self.names[bag] for bag in np.arange(len(self.names))[bags]})
 
     def judged(self, candidate: LLPClassifier, part: _Fold) -> dict[str, float]:
         """Return criteria of a candidate on the held-out bags of a fold.
@@ -364,7 +364,7 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
     for name, each in found.items():
         if not isinstance(each, LLPClassifier):
             raise LLPBenchError(f"{name!r} must be an LLPClassifier, got {each!r}")
-        method_on_bags(AUTO if each.method == "auto" else each.method)
+        method_on_bags(each.method)
     if len(named) < 2:
         raise LLPBenchError(f"{argument('methods')} must be two or more, got {named}")
     return found

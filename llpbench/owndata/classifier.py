@@ -12,30 +12,18 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from llpbench.blocks.distinct import distinct_rows
-from llpbench.core.bags import BaggedRows, Rows
+from llpbench.blocks.distinct import Distinct
+from llpbench.core.bags import Rows
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError, warn
-from llpbench.core.method import Predictor
-from llpbench.owndata.bag_data import as_objects, bag_data
-from llpbench.owndata.bag_effects import calibration, few_positives_warning, has_rare_class, is_rare
+from llpbench.owndata.bag_data import BagData
+from llpbench.owndata.bag_effects import BagCalibration, few_positives_warning, rare_classes
 from llpbench.owndata.count_ranges import CountRanges
-from llpbench.owndata.doubts import (
-    Union,
-    doubts_of,
-    sameness_warning,
-)
+from llpbench.owndata.doubts import Doubts, Union, sameness_warning
 from llpbench.owndata.fitted import FittedClassifier
-from llpbench.owndata.fitting import (
-    YARDSTICK,
-    NetworkPredictor,
-    NetworkTraining,
-    fit_members,
-    is_network,
-    numbers_for,
-)
-from llpbench.owndata.storing import FittedModel, read_model, write_model
-from llpbench.owndata.training_set import read_training_set
+from llpbench.owndata.fitting import YARDSTICK, FitSettings, NetworkPredictor, is_network
+from llpbench.owndata.storing import FittedModel
+from llpbench.owndata.training_set import TrainingSet
 
 _NESTED = ("params", "encoder_params", "pretraining_params")
 """Arguments that are dictionaries: `params__strength` is `params={"strength": ...}`."""
@@ -188,11 +176,11 @@ class LLPClassifier(FittedClassifier):
             "same predictions" (all rows have the same probabilities), or "doubts" (bags show that "auto" may be wrong
             about rows).
         """
-        data = bag_data(X, bags, **facts)
-        if data.groupings > 1 and is_network(self._method):
+        data = BagData.of(X, bags, **facts)
+        if data.groupings > 1 and is_network(self.method):
             raise LLPBenchError(f"several groupings need a direct method, got {self._method!r}. Use method='bag-gp'.")
         X = data.rows(X)  # noqa: N806
-        given = read_training_set(X, data, numbers_for(self._method, self.encoder, self.numbers))
+        given = TrainingSet.read(X, data, self._settings().scaling)
         if given.ranges is not None:
             with self._threads(len(given.known.bag_of_row)):
                 held_out = self._held_out_predictions(given.known, given.columns.cardinalities)
@@ -201,16 +189,16 @@ class LLPClassifier(FittedClassifier):
         number = len(given.classes)
         held_out = calibrated = None
         with self._threads(len(train.bag_of_row)):
-            predictor = self._fitted(train, columns.cardinalities)
+            predictor = self._settings().fit(train, columns.cardinalities)
             step = -(-len(train.bag_of_row) // _TRIED)
             tried = self._probabilities(predictor, Rows(*(part[::step] for part in train.rows)), number)
-            rare, evidence = is_rare(known), None
-            if has_rare_class(known) and self._method != YARDSTICK:
+            (rare, calibrating), evidence = rare_classes(known), None
+            if calibrating and self._method != YARDSTICK:
                 if rare:
                     held_out = self._held_out_predictions(known, columns.cardinalities)
-                calibrated = calibration(known, self._probabilities(predictor, known.rows, number), held_out)
+                calibrated = BagCalibration.learn(known, self._probabilities(predictor, known.rows, number), held_out)
                 evidence = calibrated.evidence if rare else None
-            doubts = doubts_of(predictor, known.rows, known.counts, evidence) if isinstance(predictor, Union) else None
+            doubts = Doubts.of(predictor, known, evidence) if isinstance(predictor, Union) else None
         network = isinstance(predictor, NetworkPredictor)
         if network or not (rare or doubts or self._method == YARDSTICK):
             warn("same predictions", sameness_warning(tried, network=network))
@@ -239,7 +227,7 @@ class LLPClassifier(FittedClassifier):
                 groupings=data.groupings,
             )
         )
-        same = distinct_rows(train.rows)
+        same = Distinct.of_rows(train.rows)
         self.distinct_rows_ = None if same is None else len(same.first)
         self._known, self._held_out, self._features_help = known, held_out, None
         self._ranges = given.ranges
@@ -253,21 +241,20 @@ class LLPClassifier(FittedClassifier):
         self.classes_ = np.array(model.classes)
         self.n_features_in_ = len(model.columns.names)
         if model.names is not None:
-            self.feature_names_in_ = as_objects(model.names)
+            self.feature_names_in_ = np.array(model.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.bags_ = as_objects(model.bags)
+        self.bags_ = pd.Series(model.bags, dtype=object).to_numpy()
         self.bag_counts_, self.bag_sizes_ = model.counts, model.sizes
         self.key_features_, self.groupings_ = model.keys, model.groupings
         self.left_out_, self.doubts_, self.reading_ = model.left_out, model.doubts, model.reading
 
-    def _fitted(
-        self,
-        train: BaggedRows,
-        cardinalities: tuple[int, ...],
-        ensemble: int | None = None,
-    ) -> Predictor:
-        training = NetworkTraining(
+    def _settings(self, ensemble: int | None = None) -> FitSettings:
+        return FitSettings(
+            method=self._method,
+            params=self.params or {},
+            ensemble=self.ensemble if ensemble is None else ensemble,
+            seed=self.random_state,
             encoder=self.encoder,
             encoder_params=self.encoder_params or {},
             pretraining=self.pretraining,
@@ -275,16 +262,7 @@ class LLPClassifier(FittedClassifier):
             protocol=Protocol(self.epochs, self.patience, self.bags_per_step),
             validation=self.validation,
             device=self.device,
-            numbers=numbers_for(self._method, self.encoder, self.numbers),
-        )
-        return fit_members(
-            self._method,
-            self.params or {},
-            train,
-            cardinalities,
-            ensemble=self.ensemble if ensemble is None else ensemble,
-            seed=self.random_state,
-            training=training,
+            numbers=self.numbers,
         )
 
     def set_params(self, **params: Any) -> Self:
@@ -308,7 +286,7 @@ class LLPClassifier(FittedClassifier):
             if name != "device"  # depends on the machine
         }
         model = replace(self._model, known_bags=self._known_bags(), reading=self.reading_)
-        write_model(Path(folder), self._method, settings, model)
+        model.write(Path(folder), self._method, settings)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -316,7 +294,7 @@ class LLPClassifier(FittedClassifier):
 
         Load only what you trust: the model of another person may predict anything.
         """
-        settings, model = read_model(Path(folder))
+        settings, model = FittedModel.read(Path(folder))
         estimator = cls(**settings)
         estimator._hold(model)
         return estimator

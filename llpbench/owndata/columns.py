@@ -57,28 +57,24 @@ class FeatureColumns:
         self.used = sorted(varying or [*self.numeric, *self.categorical])
         codes = {name: codes for name, (codes, _) in categorical.items()}
         names_of = dict(zip(self.categorical, self.categories, strict=True))
-        self.scaler = Scaler(
-            self._numbers(numeric, len(frame)),
-            self._codes(codes, len(frame)),
-            [names_of[name] for name in self.used if name in names_of],
-            numbers,
-        )
+        used = [names_of[name] for name in self.used if name in names_of]
+        self.scaler = Scaler(*self._stacked(numeric, codes, len(frame)), used, numbers)
 
     @property
     def cardinalities(self) -> tuple[int, ...]:
         """Return the number of codes of each categorical feature that is used, including the code of missing values."""
         return tuple(len(names) + 1 for names in self.scaler.categories)
 
-    def _numbers(self, numeric: Mapping[str, FloatArray], rows: int) -> FloatArray:
-        """Return the numbers that are used [rows, numbers]; values far from all others are moved (`NumberRange`)."""
-        found = [self.ranges[name](numeric[name]) for name in self.used if name in numeric]
-        columns: FloatArray = _stacked(found, rows, np.float64)
-        return columns
-
-    def _codes(self, codes: Mapping[str, IntArray], rows: int) -> IntArray:
-        """Return the categories that are used [rows, categories]."""
-        columns: IntArray = _stacked([codes[name] for name in self.used if name in codes], rows, np.int64)
-        return columns
+    def _stacked(
+        self, numbers: Mapping[str, FloatArray], codes: Mapping[str, IntArray], rows: int
+    ) -> tuple[FloatArray, IntArray]:
+        """Return the columns that are used: numbers and codes [rows, columns]. Values far from all others are moved."""
+        moved = [self.ranges[name](numbers[name]) for name in self.used if name in numbers]
+        chosen = [codes[name] for name in self.used if name in codes]
+        return (
+            np.column_stack(moved) if moved else np.empty((rows, 0)),
+            np.column_stack(chosen) if chosen else np.empty((rows, 0), np.int64),
+        )
 
     @property
     def texts(self) -> list[str]:
@@ -113,9 +109,10 @@ class FeatureColumns:
                 foreign
             )
             raise DataError(f"{_ROWS} {' and '.join(told) or 'has a column twice'}. Give the columns of fit.")
-        numbers, missing = {}, {}
+        columns = {name: frame.iloc[:, names.index(name)] for name in self.names}
+        numbers, codes = {}, {}
         for name in self.numeric:
-            series = frame.iloc[:, names.index(name)]
+            series = columns[name]
             plain = series.dtype.kind in "fiu"
             if not (plain or series.isna().all() or is_numeric(series, _ROWS) or series.dtype == bool):
                 example = series[pd.to_numeric(series, errors="coerce").isna() & series.notna()]
@@ -126,44 +123,32 @@ class FeatureColumns:
             numbers[name] = read_numbers(series, _ROWS)
             if new and name in self.used:
                 warn("extreme values", self.ranges[name].warning_of_new(name, numbers[name]))
-            missing[name] = int(np.isnan(numbers[name]).sum())
-        codes = {}
         for name, known in zip(self.categorical, self.categories, strict=True):
-            series = frame.iloc[:, names.index(name)]
+            series = columns[name]
             if set(known) <= {"True", "False"} and not series.isna().all() and is_numeric(series, _ROWS):
                 example = series.dropna().iloc[0]
                 raise DataError(
                     f"{_ROWS}: column {name!r} must contain true and false, as in fit, got {example}. Convert it."
                 )
             codes[name] = codes_of(series, known, _ROWS)
-            known_values = series.notna().to_numpy()
-            strange, present = (codes[name] < 0) & known_values, int(known_values.sum())
-            missing[name] = len(frame) - present
+            strange, present = (codes[name] < 0) & series.notna().to_numpy(), int(series.notna().sum())
             most = present >= _FEWEST_ROWS and strange.sum() >= _STRANGE * present
             if name in self.used and (most or strange.sum() == present >= _FEWEST_STRANGE):
-                example = series[strange].iloc[0]
                 warn(
                     "unknown categories",
-                    f"{_ROWS}: {strange.sum() / present:.0%} of the values of column {name!r}, such as {example!r}, "
-                    f"were not in fit (which had values such as {known[0]!r}). They count as missing.",
+                    f"{_ROWS}: {strange.sum() / present:.0%} of the values of column {name!r}, such as "
+                    f"{series[strange].iloc[0]!r}, were not in fit (which had values such as {known[0]!r}). They count "
+                    "as missing.",
                 )
-        if len(frame) >= _FEWEST_ROWS:
-            self._tell_gaps({name: number / len(frame) for name, number in missing.items()})
-        return self.scaler(self._numbers(numbers, len(frame)), self._codes(codes, len(frame)))
-
-    def _tell_gaps(self, missing: Mapping[str, float]) -> None:
-        """Warn of columns that are missing in at least half of the rows, and at least twice as often as in training.
-
-        `missing` is the share of rows by column.
-        """
-        for name, now in missing.items():
-            before = self.gaps[name]
+        for name in [*numbers, *codes] if len(frame) >= _FEWEST_ROWS else []:
+            now, before = columns[name].isna().mean(), self.gaps[name]
             if name in self.used and now >= max(_STRANGE, 2 * before):
                 warn(
                     "missing values",
                     f"{_ROWS}: {now:.0%} of the values of column {name!r} are missing, but only {before:.0%} in fit. "
                     "Check that the column was read as in fit.",
                 )
+        return self.scaler(*self._stacked(numbers, codes, len(frame)))
 
 
 def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
@@ -186,10 +171,6 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
         found = f"{plural(features.shape[0], 'row')} and {plural(features.shape[1], 'column')}"
         raise DataError(f"{_ROWS} must have at least one row and one column of features, got {found}.")
     return features
-
-
-def _stacked(columns: list[Any], rows: int, dtype: type) -> Any:
-    return np.column_stack(columns) if columns else np.empty((rows, 0), dtype)
 
 
 _FAR = 10.0

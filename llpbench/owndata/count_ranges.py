@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -28,15 +28,10 @@ from scipy.special import betaln, expit, gammaln, logit, logsumexp
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels, BagTable, advice_to_ignore
+from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.reading_bags import read_bag_table
 
 _NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?)"
-_BETWEEN = re.compile(rf"{_NUMBER}\s*(?:-|\u2013|\u2014|\u2212|\.\.|to)\s*{_NUMBER}")
-_BELOW = re.compile(rf"(?:<|under|below|less than|fewer than)\s*{_NUMBER}")
-_UP_TO = re.compile(rf"(?:<=|\u2264|up to)\s*{_NUMBER}")
-_FROM = re.compile(rf"(?:>=|\u2265)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|or more)")
-_ABOVE = re.compile(rf"(?:>|over|more than)\s*{_NUMBER}")
 MOST = 1e15
 """upper end of an open range, such as 5+"""
 _POINTS = 257
@@ -50,28 +45,25 @@ class Range(NamedTuple):
     low: float
     high: float
 
-
-def read_range(value: Any) -> Range | None:
-    """Return the range that a text states, None for anything else."""
-    if not isinstance(value, str):
+    @classmethod
+    def read(cls, value: Any) -> Self | None:
+        """Return the range that a text states, None for anything else."""
+        text = value.strip().lower() if isinstance(value, str) else ""
+        for form, ends in _FORMS.items():
+            if match := re.fullmatch(form, text):
+                found = cls(*ends(*(float(part.replace(",", "")) for part in match.groups() if part is not None)))
+                return found if found.low <= found.high else None
         return None
-    text = value.strip().lower()
 
-    def numbers(pattern: re.Pattern[str]) -> list[float]:
-        found = pattern.fullmatch(text)
-        return [] if found is None else [float(each.replace(",", "")) for each in found.groups() if each is not None]
 
-    if ends := numbers(_BETWEEN):
-        return Range(*ends) if ends[0] <= ends[1] else None
-    if ends := numbers(_BELOW):
-        return Range(0.0, np.ceil(ends[0]) - 1) if ends[0] > 0 else None
-    if ends := numbers(_UP_TO):
-        return Range(0.0, ends[0])
-    if ends := numbers(_FROM):
-        return Range(ends[0], MOST)
-    if ends := numbers(_ABOVE):
-        return Range(np.floor(ends[0]) + 1, MOST)
-    return None
+_FORMS: dict[str, Callable[..., tuple[float, float]]] = {
+    rf"{_NUMBER}\s*(?:-|\u2013|\u2014|\u2212|\.\.|to)\s*{_NUMBER}": lambda low, high: (low, high),
+    rf"(?:<|under|below|less than|fewer than)\s*{_NUMBER}": lambda end: (0.0, np.ceil(end) - 1),
+    rf"(?:<=|\u2264|up to)\s*{_NUMBER}": lambda most: (0.0, most),
+    rf"(?:>=|\u2265)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|or more)": lambda least: (least, MOST),
+    rf"(?:>|over|more than)\s*{_NUMBER}": lambda end: (np.floor(end) + 1, MOST),
+}
+"""texts that state ranges, and the ends of the range from the numbers in them"""
 
 
 @dataclass(frozen=True)
@@ -83,32 +75,31 @@ class RangedCounts:
     low: Any
     high: Any
 
-    def of(self, names: Container[Hashable], labels: BagLabels) -> RangedCounts:
+    @classmethod
+    def read(cls, counts: Any) -> Self | None:
+        """Return counts without their ranges; None if there are no ranges."""
+        found: list[Range] = []
+
+        def pick(choose: Callable[[Range], float]) -> Any:
+            def of(value: Any) -> Any:
+                if (known := Range.read(value)) is None:
+                    return value
+                found.append(known)
+                return choose(known)
+
+            return _cells(counts, of)
+
+        ranges = cls(pick(lambda _: np.nan), pick(lambda each: each.low), pick(lambda each: each.high))
+        return ranges if found else None
+
+    def of(self, names: Container[Hashable], labels: BagLabels) -> Self:
         """Return the ends of ranges of some bags, by name."""
 
         def by_name(given: Any) -> pd.DataFrame:
             table = read_bag_table(None, given, labels).of(names)
             return pd.DataFrame(table.values, pd.Index(table.names, tupleize_cols=False), table.columns)
 
-        return RangedCounts(None, by_name(self.low), by_name(self.high))
-
-
-def ranged_counts(counts: Any) -> RangedCounts | None:
-    """Return counts without their ranges; None if there are no ranges."""
-    found: list[Range] = []
-
-    def pick(choose: Callable[[Range], float]) -> Any:
-        def of(value: Any) -> Any:
-            known = read_range(value)
-            if known is None:
-                return value
-            found.append(known)
-            return choose(known)
-
-        return _cells(counts, of)
-
-    known = pick(lambda _: np.nan)
-    return RangedCounts(known, pick(lambda each: each.low), pick(lambda each: each.high)) if found else None
+        return replace(self, known=None, low=by_name(self.low), high=by_name(self.high))
 
 
 def _cells(given: Any, of: Callable[[Any], Any]) -> Any:
@@ -140,41 +131,53 @@ class CountRanges:
         """Return the ranges in other units: multiplied by the `factor` [bags] of their bag."""
         return replace(self, low=self.low * factor[self.bags], high=self.high * factor[self.bags])
 
+    @classmethod
+    def read(
+        cls, given: RangedCounts, labels: BagLabels, table: BagTable, order: Sequence[int], suppress: bool
+    ) -> tuple[Self, set[Hashable]]:
+        """Return the ranges of bags, and the names of all bags with ranges.
 
-def read_ranges(
-    given: RangedCounts, labels: BagLabels, table: BagTable, order: Sequence[int], suppress: bool
-) -> tuple[CountRanges, set[Hashable]]:
-    """Return the ranges of bags, and the names of all bags with ranges.
+        `table`: the known counts. `order`: positions of its classes in ascending order.
 
-    `table`: the known counts. `order`: positions of its classes in ascending order.
+        With two columns, each limits the other, because both add up to the rows of a bag. Raises `LLPBenchError` for
+        more than two classes. With `suppress`, bags whose ranges do not allow their number of rows are left out;
+        otherwise they also raise it.
+        """
+        if len(order) != 2:
+            raise LLPBenchError(
+                f"counts as ranges need two classes, got {len(order)} classes. Give NaN instead of ranges."
+            )
+        low, high = (_two_columns(each, labels, table) for each in (given.low, given.high))
+        size = np.asarray(labels.sizes, dtype=np.float64)
+        if table.values.shape[1] == 1:  # of the last class named
+            low, high = (np.column_stack([size - other[:, 1], one[:, 1]]) for one, other in ((low, high), (high, low)))
+        low, high = low[:, list(order)], high[:, list(order)]
+        least = np.maximum(np.maximum(low[:, 1], size - high[:, 0]), 0.0)
+        most = np.minimum(np.minimum(high[:, 1], size - low[:, 0]), size)
+        exact = table.known(labels)
+        ranged = ~exact & ~np.isnan(least) & ~np.isnan(most)
+        off = ranged & (least > most)
+        if off.any() and not suppress:
+            bag = int(off.argmax())
+            ends = list(zip(low[bag], high[bag], strict=True))
+            first, last = (f"{least:g}" if least == most else f"{least:g} to {most:g}" for least, most in ends)
+            raise LLPBenchError(
+                f"bag {labels.names[bag]!r} has {size[bag]:,.10g} rows, but its counts are {first} and {last} "
+                f"({plural(int(off.sum()), 'such bag')} in all). Correct them."
+                f"{table.advice_to_ignore(exact | (ranged & ~off))}"
+            )
+        bags = np.flatnonzero(ranged & ~off)
+        return cls(bags, least[bags], most[bags]), {labels.names[bag] for bag in np.flatnonzero(ranged)}
 
-    With two columns, each limits the other, because both add up to the rows of a bag. Raises `LLPBenchError` for more
-    than two classes. With `suppress`, bags whose ranges do not allow their number of rows are left out; otherwise they
-    also raise it.
-    """
-    if len(order) != 2:
-        raise LLPBenchError(f"counts as ranges need two classes, got {len(order)} classes. Give NaN instead of ranges.")
-    low, high = (_two_columns(each, labels, table) for each in (given.low, given.high))
-    size = np.asarray(labels.sizes, dtype=np.float64)
-    if table.values.shape[1] == 1:  # of the last class named
-        low, high = (np.column_stack([size - other[:, 1], one[:, 1]]) for one, other in ((low, high), (high, low)))
-    low, high = low[:, list(order)], high[:, list(order)]
-    least = np.maximum(np.maximum(low[:, 1], size - high[:, 0]), 0.0)
-    most = np.minimum(np.minimum(high[:, 1], size - low[:, 0]), size)
-    known = {name for name, values in zip(table.names, table.values, strict=True) if not np.isnan(values).any()}
-    exact = np.array([name in known for name in labels.names])
-    ranged = ~exact & ~np.isnan(least) & ~np.isnan(most)
-    off = ranged & (least > most)
-    if off.any() and not suppress:
-        bag = int(off.argmax())
-        ends = list(zip(low[bag], high[bag], strict=True))
-        first, last = (f"{least:g}" if least == most else f"{least:g} to {most:g}" for least, most in ends)
-        raise LLPBenchError(
-            f"bag {labels.names[bag]!r} has {size[bag]:,.10g} rows, but its counts are {first} and {last} "
-            f"({plural(int(off.sum()), 'such bag')} in all). Correct them.{advice_to_ignore(exact | (ranged & ~off))}"
-        )
-    bags = np.flatnonzero(ranged & ~off)
-    return CountRanges(bags, least[bags], most[bags]), {labels.names[bag] for bag in np.flatnonzero(ranged)}
+    def first_guess(self, counts: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return expected counts [ranges] of the last class without features. `counts` [bags, 2], NaN if unknown."""
+        return _Likelihood(counts, sizes, self).expected(None)
+
+    def expected(self, known: BaggedRows, held_out: FloatArray) -> FloatArray:
+        """Return expected counts [ranges] of the last class, from predictions of models without a row's bag."""
+        mean = np.bincount(known.bag_of_row, held_out[:, 1], len(known.sizes)) / known.sizes
+        likelihood = _Likelihood(known.counts, known.sizes.astype(np.float64), self)
+        return likelihood.expected(logit(mean.clip(_LEAST, 1 - _LEAST)))
 
 
 def _two_columns(given: Any, labels: BagLabels, table: BagTable) -> FloatArray:
@@ -183,19 +186,6 @@ def _two_columns(given: Any, labels: BagLabels, table: BagTable) -> FloatArray:
     at = values.rows_of(labels)
     found = np.where((at >= 0)[:, None], values.in_order_of(table)[at], np.nan)
     return np.asarray(np.column_stack([np.full(len(found), np.nan), found]) if found.shape[1] == 1 else found)
-
-
-def first_guess(counts: FloatArray, sizes: FloatArray, ranges: CountRanges) -> FloatArray:
-    """Return expected counts [ranges] of the last class without features. `counts` [bags, 2], NaN if unknown."""
-    return _Likelihood(counts, sizes, ranges).expected(None)
-
-
-def expected_counts(known: BaggedRows, ranges: CountRanges, held_out: FloatArray) -> FloatArray:
-    """Return expected counts [ranges] of the last class, from predictions [rows, 2] by models without a row's bag."""
-    mean = np.bincount(known.bag_of_row, held_out[:, 1], len(known.sizes)) / known.sizes
-    return _Likelihood(known.counts, known.sizes.astype(np.float64), ranges).expected(
-        logit(mean.clip(_LEAST, 1 - _LEAST))
-    )
 
 
 class _Likelihood:

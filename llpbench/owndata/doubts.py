@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from scipy.special import log_softmax
-from scipy.stats import rankdata
+from scipy.stats import spearmanr
 
 from llpbench.blocks.bag_logits import LogitProcess
-from llpbench.core.bags import FloatArray, Rows
+from llpbench.core.bags import BaggedRows, FloatArray, Rows
 
 CONFOUNDED = 0.15
 """Largest unexplained share of the variance of bags' proportions without a warning."""
@@ -91,20 +91,21 @@ class Doubts:
             told.append(f"the averaged models rank rows differently (rank correlation {self.agreement:.2f})")
         return "; ".join(told) + ". Check predictions on rows whose labels you know." if told else ""
 
+    @classmethod
+    def of(cls, union: Union, known: BaggedRows, held_out: float | None = None) -> Self:
+        """Return the doubts of a union that was fitted to `known` bags.
 
-def doubts_of(union: Union, rows: Rows, counts: FloatArray, held_out: float | None = None) -> Doubts:
-    """Return the doubts of a fitted union. Its members are compared on at most 20,000 training rows.
-
-    `counts` are [bags, classes]. Nearly empty classes are ignored. Nothing is unexplained if bags differ less than by
-    chance. The process does not notice this: its share of the variance depends on the prior if there are few bags.
-    """
-    classes = _counted_classes(counts)
-    unexplained = union.process.unexplained if _differ_more_than_by_chance(counts) else 0.0
-    step = -(-len(rows.numeric) // _MOST_ROWS)
-    some = Rows(*(part[::step] for part in rows))
-    members = [log_softmax(member(some), axis=1) for member in (union.process, union.refitted, union.counted)]
-    agreement = min(_rank_correlation(one, other, classes) for one, other in combinations(members, 2))
-    return Doubts(unexplained, _noise(union.process, classes), agreement, held_out)
+        Its members are compared on at most 20,000 rows. Nearly empty classes are ignored. Nothing is unexplained if
+        bags differ less than by chance. The process does not notice this: its share of the variance depends on the
+        prior if there are few bags.
+        """
+        counts, classes = known.counts, _counted_classes(known.counts)
+        unexplained = union.process.unexplained if _differ_more_than_by_chance(counts) else 0.0
+        step = -(-len(known.bag_of_row) // _MOST_ROWS)
+        some = Rows(*(part[::step] for part in known.rows))
+        members = [log_softmax(member(some), axis=1) for member in (union.process, union.refitted, union.counted)]
+        agreement = min(_rank_correlation(one, other, classes) for one, other in combinations(members, 2))
+        return cls(unexplained, _noise(union.process, classes), agreement, held_out)
 
 
 def _differ_more_than_by_chance(counts: FloatArray) -> bool:
@@ -138,9 +139,5 @@ def _noise(process: LogitProcess, classes: Sequence[int]) -> float:
 
 def _rank_correlation(one: FloatArray, other: FloatArray, classes: Sequence[int]) -> float:
     """Return Spearman's rank correlation, mean over classes; 0 if a member predicts the same for all rows."""
-    found = []
-    for label in classes[1:] if len(classes) == 2 else classes:
-        a, b = one[:, label], other[:, label]
-        ranks = rankdata(a), rankdata(b)
-        found.append(float(np.corrcoef(*ranks)[0, 1]) if min(np.ptp(each) for each in ranks) > 0 else 0.0)
-    return float(np.mean(found))
+    pairs = [(one[:, label], other[:, label]) for label in (classes[1:] if len(classes) == 2 else classes)]
+    return float(np.mean([spearmanr(*pair).statistic if min(map(np.ptp, pair)) > 0 else 0.0 for pair in pairs]))

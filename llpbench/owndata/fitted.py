@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,52 +15,36 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from llpbench.blocks.assigning import assigned, log_of
-from llpbench.blocks.distinct import distinct_rows
+from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.effects import Explained, FeatureEffects
 from llpbench.core.errors import LLPBenchError, argument, either, warn
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
-from llpbench.data.bag_tables import BagLabels, BagTable, matched, near_names, rows_of_bags, shown
+from llpbench.data.bag_tables import BagLabels, BagTable, near_names, shown
 from llpbench.data.reading_bags import as_pandas
-from llpbench.owndata.bag_data import BagData, bag_data
+from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.bag_effects import (
     FEWEST_BAGS,
     KnownBags,
     added_up,
     held_out_predictions,
-    learn_known_bags,
-    piece_of,
-    pieces,
     shows_features_help,
 )
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import Doubts
-from llpbench.owndata.fitting import AUTO, NetworkPredictor, own_code, threads_for
-from llpbench.owndata.group_estimates import (
-    BagPiece,
-    ClassCounts,
-    Groups,
-    group_estimates,
-    of_people,
-    read_groups,
-    table_estimates,
-)
-from llpbench.owndata.logit_draws import (
-    ProcessDraws,
-    process_of,
-)
+from llpbench.owndata.fitting import AUTO, FitSettings, NetworkPredictor, own_code, threads_for
+from llpbench.owndata.group_estimates import GroupEstimates, Groups
+from llpbench.owndata.logit_draws import ProcessDraws
 from llpbench.owndata.scoring import bag_scorer, coarse_criteria
 from llpbench.owndata.storing import FittedModel
-from llpbench.owndata.weights import in_bags, require_people
+from llpbench.owndata.weights import in_bags
 from llpbench.training.cell_runs import probabilities
 
 _BAG_GP = argument("method='bag-gp'")
 _OF_ALL = "counts= or proportions= of all bags of X", "their counts with --bags (a table of all bags in ROWS)"
 _MANY_UNKNOWN = 0.5
 """Share of rows without a known bag from which there is a warning."""
-_PIECES_IN_MEMORY = 16
-"""Number of pieces of whole bags whose rows and predictions are kept for the second reading."""
 
 
 class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
@@ -93,8 +76,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _method(self) -> str:
         return AUTO if self.method == "auto" else self.method
 
-    def _fitted(self, train: BaggedRows, cardinalities: tuple[int, ...], ensemble: int | None = None) -> Predictor:
-        """Fit the method to bags."""
+    def _settings(self, ensemble: int | None = None) -> FitSettings:
+        """Return the settings of a fit."""
         raise NotImplementedError
 
     def predict_proba(self, X: Any, bags: Any = None) -> FloatArray:
@@ -109,7 +92,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         proba = self._predicted(self._rows(X, fewest=0))
         if bags is None or not len(proba):
             return proba
-        labels = bag_data(X, bags).labels
+        labels = BagData.of(X, bags).labels
         place = labels.among(self.bags_.tolist())
         inside = place >= 0
         warn("unknown bags", _unknown_bags(labels, inside, self.bags_.tolist()))
@@ -130,7 +113,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         counts (of a model fitted with noise) are first clipped at 0 and scaled to the rows of the bag. With
         `sample_weight` as in `fit`, sums of weights times probabilities are the counts of people.
         """
-        data = bag_data(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
+        data = BagData.of(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
         return self._adding_up(self._predicted(self._rows(X)), data)[0]
 
     def assign(self, X: Any, bags: Any, *, proportions: Any = None, counts: Any = None) -> Any:
@@ -139,7 +122,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Arguments are those of `disaggregate`. Fractional counts are rounded, largest remainders first. Rows of bags
         with suppressed counts have their most probable class.
         """
-        data = bag_data(X, bags, proportions=proportions, counts=counts)
+        data = BagData.of(X, bags, proportions=proportions, counts=counts)
         return self._adding_up(self._predicted(self._rows(X)), data)[1]
 
     def _adding_up(self, proba: FloatArray, data: BagData) -> tuple[FloatArray, Any]:
@@ -149,7 +132,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         labels, found = self._counts_of_whole(data)
         nothing, weights = np.empty((len(proba), 0)), data.labels.weights
-        whole = BaggedRows(Rows(nothing, nothing, nothing), rows_of_bags(labels.of_row, len(labels.names)), found)
+        whole = BaggedRows(Rows(nothing, nothing, nothing), labels.index(), found)
         chosen, known = np.flatnonzero(whole.known[whole.bag_of_row]), whole.where_known()
         made = added_up(proba, known, chosen, self._known_bags().spread, weights)
         if weights is not None:
@@ -217,12 +200,12 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._require_fitted()
         X = as_pandas(X)  # noqa: N806
-        groups = read_groups(by, X)
+        groups = Groups.read(by, X)
         features = X
         if isinstance(X, pd.DataFrame):
             needless = {*groups.labels.columns} - {*self._model.columns.names, *self.key_features_}
             features = X.drop(columns=[name for name in X.columns if name in needless])
-        data = bag_data(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
+        data = BagData.of(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
         name = getattr(bags, "name", None) or "bag"
         return self._estimate(self._rows(features), data, groups, among=among, name=str(name))
 
@@ -242,48 +225,31 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if copies is not None:
             groups = replace(groups, of_row=groups.of_row[copies.places])
             warn("rounded weights", copies.warning(len(rows.numeric)))
-        names = [str(each) for each in labels.columns or [name]]
-        ratio = 1.0 if copies is None else copies.ratio
-        classes = self.classes_.tolist()
-        some = [place for place, name in enumerate(classes) if among is None or name in among]
+        model, classes = self._model, self.classes_.tolist()
+        some = [place for place, label in enumerate(classes) if among is None or label in among]
         if among is not None and ({*among} - {*classes} or len(some) < 2):
             raise LLPBenchError(f"{argument('among')} must name two classes or more of {classes}, got {[*among]!r}.")
-        chosen = some if len(some) < len(classes) else None
-        if whole.known.all() and self._model.of_rows and not self._model.deviation:
-            table = table_estimates(groups, labels.names, names, classes, whole, seed=self.random_state, among=chosen)
+        estimates = GroupEstimates(
+            groups=groups,
+            bags=labels.names,
+            bag_names=[str(each) for each in labels.columns or [name]],
+            classes=classes,
+            among=some if len(some) < len(classes) else None,
+            ratio=1.0 if copies is None else copies.ratio,
+            seed=self.random_state,
+        )
+        if whole.known.all() and model.of_rows and not model.deviation:
+            table = estimates.from_table(whole)
             if table is not None:
-                return table if ratio == 1.0 else of_people(table, ratio)
-        if (process := process_of(self._model.predictor)) is None:
+                return table
+        if (draws := ProcessDraws.of(model.predictor)) is None:
             raise LLPBenchError(
                 f"estimate needs a model of 'bag-gp' or auto, got one of "
                 f"{self.method!r}, unless features and groups have few combinations of values. Use {_BAG_GP}."
             )
-        starts, spread = np.append(0, np.cumsum(whole.sizes)), self._known_bags().spread
-
-        @lru_cache(_PIECES_IN_MEMORY)
-        def piece(first: int, stop: int) -> BagPiece:
-            at = whole.bag_by_bag[starts[first] : starts[stop]]
-            of_piece = Rows(*(np.asarray(part[at]) for part in whole.rows))
-            some = piece_of(whole, slice(first, stop), of_piece)
-            chosen = np.flatnonzero(some.known[some.bag_of_row])
-            proba = added_up(self._predicted(of_piece), some.where_known(), chosen, spread)
-            return BagPiece(slice(first, stop), of_piece, some.sizes, groups.of_row[at], proba)
-
-        numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
-        *cells, overall = group_estimates(
-            groups.labels,
-            labels.names,
-            names,
-            classes,
-            lambda: (piece(bags.start, bags.stop) for bags in pieces(whole.sizes)),
-            [ClassCounts(number, self._model.deviation * ratio, self._model.of_rows) for number in numbers.T],
-            ProcessDraws(process),
-            tau=self._known_bags().deviation,
-            seed=self.random_state,
-            among=chosen,
+        return estimates.from_draws(
+            whole, draws, self._known_bags(), self._predicted, noise=model.deviation, of_rows=model.of_rows
         )
-        found = pd.concat([overall, *cells], ignore_index=True)
-        return found if ratio == 1.0 else of_people(found, ratio)
 
     def _told_of_known_groups(self, groups: Groups, labels: BagLabels) -> str:
         """Return a message if groups are bags of another grouping of `fit`, whose counts are known; else ""."""
@@ -338,17 +304,16 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `disaggregate`, and `sample_weight` is that of `fit`.
         """
         rows = self._rows(X)
-        data = bag_data(
+        data = BagData.of(
             X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight, unmatched=unmatched
         )
         table, drop = data.table, data.drop_unmatched
         labels, found = self._counts_of(data, self._table if table is None else table, drop or table is None)
         if drop:
-            inside, weights = labels.of_row >= 0, labels.weights
-            rows = Rows(*(each[inside] for each in rows))
-            labels = replace(labels, of_row=labels.of_row[inside], weights=None if weights is None else weights[inside])
+            inside = labels.of_row >= 0
+            rows, labels = Rows(*(each[inside] for each in rows)), labels.of_rows(inside)
         _require_bags(labels)
-        require_people(labels)
+        labels.require_people()
         whole, _ = in_bags(rows, labels, found)
         if not whole.known.any():
             raise LLPBenchError(
@@ -400,7 +365,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
         """Raise `LLPBenchError` if a method (probably a plugin) does not predict probabilities."""
-        same = None if isinstance(predictor, NetworkPredictor) else distinct_rows(rows)
+        same = None if isinstance(predictor, NetworkPredictor) else Distinct.of_rows(rows)
         with own_code(self._method):
             if isinstance(predictor, NetworkPredictor):
                 made = predictor.on(rows, self.device)
@@ -428,7 +393,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 held_out = self._model.calibration(held_out)
             if held_out is not None:
                 self._features_help = shows_features_help(self._known, held_out)
-            learned = learn_known_bags(self._known, self._predicted(self._known.rows), held_out)
+            learned = KnownBags.learn(self._known, self._predicted(self._known.rows), held_out)
             effects = np.full(self.bag_counts_.shape, np.nan)
             effects[known] = learned.effects
             self._model = replace(self._model, known_bags=replace(learned, effects=effects))
@@ -449,7 +414,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return held-out predictions [rows, classes] of bags with known counts; None if there are too few bags."""
 
         def learn(part: BaggedRows, rows: Rows) -> FloatArray:
-            return self._probabilities(self._fitted(part, cardinalities, ensemble=1), rows, part.counts.shape[1])
+            predictor = self._settings(ensemble=1).fit(part, cardinalities)
+            return self._probabilities(predictor, rows, part.counts.shape[1])
 
         return held_out_predictions(known, learn, self.random_state) if len(known.sizes) >= FEWEST_BAGS else None
 
@@ -477,14 +443,14 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if set(named) != set(self.classes_.tolist()):
             raise LLPBenchError(f"the {table.what} must be of the classes {self.classes_.tolist()}, got {named}.")
         place = [named.index(label) for label in self.classes_.tolist()]
-        labels = matched(labels, table, drop_unmatched=drop_unmatched)
+        labels = labels.matched(table, drop_unmatched=drop_unmatched)
         return labels, table.counts(labels, self._model.deviation)[:, place]
 
     def _counts_of_whole(self, data: BagData) -> tuple[BagLabels, FloatArray]:
         """Return the bags of rows and their counts, as `_counts_of` does. Every row must have a bag with people."""
         labels, found = self._counts_of(data, data.table)
         _require_bags(labels)
-        require_people(labels)
+        labels.require_people()
         return labels, found
 
     def _counts_of_fit(self, labels: BagLabels) -> FloatArray:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, is_dataclass, replace
+from numbers import Real
 from typing import Any, get_args
 
 import numpy as np
@@ -13,7 +14,8 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from llpbench.blocks.pretraining import PretrainingParams, Tasks
-from llpbench.blocks.side_by_side import background, with_workers
+from llpbench.blocks.side_by_side import with_workers
+from llpbench.blocks.trees import background
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task
 from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
@@ -60,24 +62,9 @@ class MeanPredictor:
         return np.asarray(np.mean([member(rows) for member in self.members], axis=0))
 
 
-@dataclass(frozen=True, eq=False)
-class NetworkTraining:
-    """Settings of the training of a network. They are checked for direct methods, too."""
-
-    encoder: str
-    encoder_params: Mapping[str, Any]
-    pretraining: str
-    pretraining_params: Mapping[str, Any]
-    protocol: Protocol
-    validation: float
-    """share of the bags that are held out to choose the epoch"""
-    device: str
-    numbers: str
-
-
 def method_on_bags(name: str) -> Any:
     """Return a registered method that learns from bags. Raises `LLPBenchError` for a method that needs labels."""
-    declared = METHODS.get(name)
+    declared = METHODS.get(AUTO if name == "auto" else name)
     if declared.supervision != "bags":
         raise LLPBenchError(f"method {name!r} needs labels of rows. Use a method that learns from bags, such as auto.")
     return declared
@@ -93,66 +80,75 @@ def takes_encoder(method: str) -> bool:
     return bool(getattr(method_on_bags(method), "takes_encoder", False))
 
 
-def numbers_for(method: str, encoder: str, numbers: str | None) -> str:
-    """Return the scaling of numbers (`cell.NUMBERS`). None is that of the encoder, or z-scores without encoder.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FitSettings:
+    """A registered method and all settings of its fit. Those of networks are checked for direct methods, too."""
 
-    Raises `LLPBenchError` for an unknown scaling, and for methods with their own network, which need z-scores.
-    """
-    if numbers is not None and numbers not in NUMBERS:
-        raise LLPBenchError(f"numbers must be one of {', '.join(NUMBERS)}, got {numbers!r}.")
-    declared = method_on_bags(method)
-    if takes_encoder(method):
-        return numbers or str(ENCODERS.entry(encoder).facts.get("numbers", "z"))
-    if not issubclass(declared, DirectMethod) and numbers not in (None, "z"):
-        raise LLPBenchError(
-            f"method {method!r} has its own network, which needs numbers 'z', got {numbers!r}. Use 'z'."
-        )
-    return numbers or "z"
+    method: str
+    params: Mapping[str, Any]
+    ensemble: int
+    seed: int
+    encoder: str
+    encoder_params: Mapping[str, Any]
+    pretraining: str
+    pretraining_params: Mapping[str, Any]
+    protocol: Protocol
+    validation: float
+    """share of the bags that are held out to choose the epoch of a network"""
+    device: str
+    numbers: str | None
+    """scaling of numbers (`cell.NUMBERS`); None: that of the encoder, or z-scores without encoder"""
 
+    @property
+    def scaling(self) -> str:
+        """Scaling of numbers. Raises `LLPBenchError` if it is unknown, or if a method's own network needs z-scores."""
+        if self.numbers is not None and self.numbers not in NUMBERS:
+            raise LLPBenchError(f"numbers must be one of {', '.join(NUMBERS)}, got {self.numbers!r}.")
+        if takes_encoder(self.method):
+            return self.numbers or str(ENCODERS.entry(self.encoder).facts.get("numbers", "z"))
+        if is_network(self.method) and self.numbers not in (None, "z"):
+            raise LLPBenchError(
+                f"method {self.method!r} has its own network, which needs numbers 'z', got {self.numbers!r}. Use 'z'."
+            )
+        return self.numbers or "z"
 
-def fit_members(
-    method: str,
-    params: Mapping[str, Any],
-    train: BaggedRows,
-    cardinalities: tuple[int, ...],
-    *,
-    ensemble: int,
-    seed: int,
-    training: NetworkTraining,
-) -> Predictor:
-    """Fit a registered method to bags, `ensemble` times.
+    def fit(self, train: BaggedRows, cardinalities: tuple[int, ...]) -> Predictor:
+        """Fit the method to bags, `ensemble` times. Raises `LLPBenchError` for invalid settings, also unused ones."""
+        declared = method_on_bags(self.method)
+        self._check()
+        if is_network(self.method):
+            with own_code(self.method):
+                return _fit_networks(self, train, cardinalities)
+        own = read_params(declared.Params, self.params, owner=self.method)
+        schema = _schema(train, cardinalities, 1)
+        streams = (generator(self.seed, "training", *([copy] if copy else [])) for copy in range(self.ensemble))
+        small = len(train.bag_of_row) <= _SMALL
+        with own_code(self.method), background() if small else nullcontext():
+            members = [declared(own).fit(train, schema, rng) for rng in streams]
+        return members[0] if self.ensemble == 1 else MeanPredictor(members)
 
-    Raises `LLPBenchError` for a method that needs labels, and for invalid settings, even if the method does not use
-    them.
-    """
-    declared = method_on_bags(method)
-    protocol = training.protocol
-    for name, value, least in (
-        ("ensemble", ensemble, 1),
-        ("random_state", seed, 0),
-        ("epochs", protocol.epochs, 1),
-        ("patience", protocol.patience, 1),
-        ("bags_per_step", protocol.bags_per_step, 1),
-    ):
-        require_whole(name, value, least)
-    if training.pretraining not in _PRETRAININGS:
-        raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {training.pretraining!r}")
-    if training.pretraining != "none" and not takes_encoder(method):
-        raise LLPBenchError(f"method {method!r} has no encoder to pretrain. Leave pretraining out.")
-    if training.encoder != _DEFAULT_ENCODER and not takes_encoder(method):
-        ENCODERS.get(training.encoder)
-        raise LLPBenchError(f"method {method!r} has no encoder, got {training.encoder!r}. Leave encoder out.")
-    _require_names(training)
-    if not issubclass(declared, DirectMethod):
-        with own_code(method):
-            return _fit_networks(method, params, train, cardinalities, ensemble, seed, training)
-    own = read_params(declared.Params, params, owner=method)
-    schema = _schema(train, cardinalities, 1)
-    streams = (generator(seed, "training", *([copy] if copy else [])) for copy in range(ensemble))
-    small = len(train.bag_of_row) <= _SMALL
-    with own_code(method), background() if small else nullcontext():
-        members = [declared(own).fit(train, schema, rng) for rng in streams]
-    return members[0] if ensemble == 1 else MeanPredictor(members)
+    def _check(self) -> None:
+        for name, value, least in (
+            ("ensemble", self.ensemble, 1),
+            ("random_state", self.seed, 0),
+            ("epochs", self.protocol.epochs, 1),
+            ("patience", self.protocol.patience, 1),
+            ("bags_per_step", self.protocol.bags_per_step, 1),
+        ):
+            require_whole(name, value, least)
+        if self.pretraining not in _PRETRAININGS:
+            raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {self.pretraining!r}")
+        if self.pretraining != "none" and not takes_encoder(self.method):
+            raise LLPBenchError(f"method {self.method!r} has no encoder to pretrain. Leave pretraining out.")
+        sizes: Any = getattr(ENCODERS.get(self.encoder), "Params", None)
+        if self.encoder != _DEFAULT_ENCODER and not takes_encoder(self.method):
+            raise LLPBenchError(f"method {self.method!r} has no encoder, got {self.encoder!r}. Leave encoder out.")
+        require_device_name(self.device)
+        if isinstance(sizes, type) and is_dataclass(sizes):
+            read_params(sizes, self.encoder_params, owner=self.encoder)
+        read_params(PretrainingParams, self.pretraining_params, owner="pretraining")
+        if isinstance(self.validation, bool) or not (isinstance(self.validation, Real) and 0 < self.validation < 1):
+            raise LLPBenchError(f"validation must be a share of bags between 0 and 1, got {self.validation!r}.")
 
 
 @contextmanager
@@ -171,22 +167,6 @@ def require_whole(name: str, value: Any, least: int) -> None:
     """Raise `LLPBenchError` unless an argument is a whole number, `least` or more."""
     if not isinstance(value, int | np.integer) or value < least:
         raise LLPBenchError(f"{argument(name)} must be a whole number from {least}, got {value!r}.")
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value is a single number, of Python or of numpy."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _require_names(training: NetworkTraining) -> None:
-    """Raise `LLPBenchError` for invalid settings of networks, also if a direct method does not use them."""
-    require_device_name(training.device)
-    sizes: Any = getattr(ENCODERS.get(training.encoder), "Params", None)
-    if isinstance(sizes, type) and is_dataclass(sizes):
-        read_params(sizes, training.encoder_params, owner=training.encoder)
-    read_params(PretrainingParams, training.pretraining_params, owner="pretraining")
-    if not (is_number(training.validation) and 0 < training.validation < 1):
-        raise LLPBenchError(f"validation must be a share of bags between 0 and 1, got {training.validation!r}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,47 +211,42 @@ def _proba(network: Network, method: Method, rows: Rows, schema: Schema, device:
     return np.concatenate(parts)
 
 
-def _fit_networks(
-    name: str,
-    params: Mapping[str, Any],
-    bags: BaggedRows,
-    cardinalities: tuple[int, ...],
-    ensemble: int,
-    seed: int,
-    training: NetworkTraining,
-) -> NetworkPredictor:
+def _fit_networks(settings: FitSettings, bags: BaggedRows, cardinalities: tuple[int, ...]) -> NetworkPredictor:
     """Return networks that were trained together. Each keeps the epoch that predicts held-out bags best (KL)."""
-    held = _held_out(bags, training.validation, seed)
+    seed, protocol = settings.seed, settings.protocol
+    held = _held_out(bags, settings.validation, seed)
     train, validation = _in_parts(bags.some(~held), generator(seed, "parts of bags")), bags.some(held)
     every = np.arange(len(validation.sizes))
     index = validation.padded(every, int(validation.sizes.max()))
     holdout = Holdout(validation.rows, index, validation.counts, labels=None)
-    schema = _schema(train, cardinalities, training.protocol.bags_per_step)
+    schema = _schema(train, cardinalities, protocol.bags_per_step)
     task = Task(schema, train, holdout, holdout, None, train, manifest="", fingerprint="")
     cell = make_cell(
-        name,
+        settings.method,
         "own data",
         bag_size=1,
-        encoder=training.encoder,
-        params=params,
-        protocol=training.protocol,
-        pretraining=training.pretraining,
-        pretraining_params=training.pretraining_params,
-        numbers=training.numbers,
+        encoder=settings.encoder,
+        params=settings.params,
+        protocol=protocol,
+        pretraining=settings.pretraining,
+        pretraining_params=settings.pretraining_params,
+        numbers=settings.scaling,
     )
     if cell.encoder is not None:
-        sizes = read_params(ENCODERS.get(cell.encoder).Params, training.encoder_params, owner=cell.encoder)
+        sizes = read_params(ENCODERS.get(cell.encoder).Params, settings.encoder_params, owner=cell.encoder)
         cell = replace(cell, encoder_params=asdict(sizes))
     method = _method(cell)
-    device = pick_device(training.device)
+    device = pick_device(settings.device)
     machine = Machine(device, recorded=device.type == "cuda")
     start = None if cell.pretraining == "none" else _pretrained(cell, seed, task, machine)
-    members = [Trainee(seed, method, task, start, copy) for copy in range(ensemble)]
-    population = Population(members, encoder_factory(cell, method.params.dropout), training.protocol, machine)
+    members = [Trainee(seed, method, task, start, copy) for copy in range(settings.ensemble)]
+    population = Population(members, encoder_factory(cell, method.params.dropout), protocol, machine)
     weights = []
     for number, outcome in enumerate(population.train()):
         if outcome.failure:
-            raise LLPBenchError(f"training of {name!r} failed: {outcome.failure}. Try a lower learning_rate.")
+            raise LLPBenchError(
+                f"training of {settings.method!r} failed: {outcome.failure}. Try a lower learning_rate."
+            )
         chosen = outcome.selected[GUIDES["coarse"]].weights
         network = population.stack.write_out(chosen, population.state.buffers, number)
         weights.append({key: value.detach().cpu().numpy().copy() for key, value in network.state_dict().items()})

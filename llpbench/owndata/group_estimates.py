@@ -31,10 +31,10 @@ tested on eight others (`benchmarks/groups.py`, docs/group-estimates.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import lru_cache
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -46,6 +46,7 @@ from llpbench.core.errors import LLPBenchError, argument, warn
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
 from llpbench.data.reading_bags import as_pandas, column_of_rows
+from llpbench.owndata.bag_effects import KnownBags, added_up, piece_of, pieces
 from llpbench.owndata.cross_tables import SHARES, cross_table, shares_among
 from llpbench.owndata.logit_draws import Deviations, ProcessDraws
 
@@ -87,6 +88,8 @@ _UNKNOWN_TAU = 0.5
 _LEAST_TAU = 0.05
 _LEAST = 1e-6
 """smallest probability of a row"""
+_PIECES_IN_MEMORY = 16
+"""Number of pieces of whole bags whose rows and predictions are kept for the second reading."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,30 +101,30 @@ class Groups:
     labels: pd.DataFrame
     """[groups, columns] labels of each group"""
 
+    @classmethod
+    def read(cls, by: Any, features: Any) -> Self:
+        """Return the groups that `by` names: a column of `features`, a list of columns, or a label for each row.
 
-def read_groups(by: Any, features: Any) -> Groups:
-    """Return the groups that `by` names: a column of `features`, a list of columns, or a label for each row.
-
-    Raises `LLPBenchError` for unknown columns, a wrong number of labels, and names that are columns of the estimates.
-    """
-    columns = _columns_of(as_pandas(by), features)
-    columns.columns = [str(name) for name in columns.columns]
-    if taken := [name for name in columns.columns if name in ("class", *NUMBERS)]:
-        raise LLPBenchError(
-            f"{argument('by')} must not contain {taken[0]!r}, because estimates have such a column. Rename it."
-        )
-    names = list(columns.columns)
-    try:
-        of_row = columns.groupby(names, sort=True, dropna=False, observed=True).ngroup().to_numpy()
-    except TypeError as error:
-        raise LLPBenchError(f"{argument('by')} must have texts or numbers as groups, got {error}.") from error
-    first = np.unique(of_row, return_index=True)[1]
-    if len(first) > _MOST_GROUPS:
-        raise LLPBenchError(
-            f"{argument('by')} must give at most {_MOST_GROUPS:,} groups, got {len(first):,}. Use fewer columns, or "
-            "columns with fewer values, such as age groups."
-        )
-    return Groups(of_row.astype(np.int64), columns.iloc[first].reset_index(drop=True))
+        Raises `LLPBenchError` for unknown columns, a wrong number of labels, and names of columns of the estimates.
+        """
+        columns = _columns_of(as_pandas(by), features)
+        columns.columns = [str(name) for name in columns.columns]
+        if taken := [name for name in columns.columns if name in ("class", *NUMBERS)]:
+            raise LLPBenchError(
+                f"{argument('by')} must not contain {taken[0]!r}, because estimates have such a column. Rename it."
+            )
+        names = list(columns.columns)
+        try:
+            of_row = columns.groupby(names, sort=True, dropna=False, observed=True).ngroup().to_numpy()
+        except TypeError as error:
+            raise LLPBenchError(f"{argument('by')} must have texts or numbers as groups, got {error}.") from error
+        first = np.unique(of_row, return_index=True)[1]
+        if len(first) > _MOST_GROUPS:
+            raise LLPBenchError(
+                f"{argument('by')} must give at most {_MOST_GROUPS:,} groups, got {len(first):,}. Use fewer columns, "
+                "or columns with fewer values, such as age groups."
+            )
+        return cls(of_row.astype(np.int64), columns.iloc[first].reset_index(drop=True))
 
 
 def _columns_of(by: Any, features: Any) -> pd.DataFrame:
@@ -151,60 +154,200 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
     )
 
 
-def _bounds(grouped: _GroupedRows, counts: ClassCounts) -> tuple[FloatArray, FloatArray]:
+def _bounds(cells: _Cells, counts: _ClassCounts) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest possible number of rows of a class, by cell [cells]."""
-    size = grouped.cell_sizes.astype(np.float64)
-    if not counts.exact:
-        return np.zeros_like(size), size
-    number = counts.numbers[grouped.bag_of_cell]
-    others = grouped.bag_sizes[grouped.bag_of_cell] - size
-    known = np.isfinite(number)
-    least = np.where(known, np.maximum(number - others, 0.0), 0.0)
-    return least, np.where(known, np.minimum(number, size), size)
+    size = cells.sizes.astype(np.float64)
+    number = counts.numbers[cells.bag] if counts.exact else np.full(len(size), np.nan)
+    least = np.maximum(number - (cells.bag_sizes[cells.bag] - size), 0.0)
+    return np.where(np.isnan(number), 0.0, least), np.where(np.isnan(number), size, np.minimum(number, size))
 
 
-@dataclass(frozen=True, eq=False)
-class _Estimates:
-    """Estimates of one class in some cells, or in groups."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GroupEstimates:
+    """Estimates of groups of rows in bags: a line for each group and class, in all bags (`ALL`) and in each bag."""
 
-    sizes: FloatArray
-    count: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    least: FloatArray
-    most: FloatArray
-    shares: tuple[FloatArray, ...] | None = None
-    """shares with intervals and bounds, if not among all classes"""
+    groups: Groups
+    """groups of the rows of whole bags"""
+    bags: Sequence[Hashable]
+    bag_names: Sequence[str]
+    """columns that name a bag"""
+    classes: Sequence[Hashable]
+    """names, in the order of the columns of probabilities"""
+    among: Sequence[int] | None
+    """positions of the classes that have shares and lines, at least two; None: all"""
+    ratio: float
+    """number of rows per person, if rows are repeated by weight"""
+    seed: int
+    """random seed of the draws"""
 
-    def of_others(self) -> _Estimates:
-        """Return the estimates of the other class, if there are two."""
-        ends = self.sizes - self.upper, self.sizes - self.lower, self.sizes - self.most, self.sizes - self.least
-        return _Estimates(self.sizes, self.sizes - self.count, *ends)
+    def __post_init__(self) -> None:
+        """Raise `LLPBenchError` for columns with the same name, and for a bag with the name of all bags together."""
+        columns = (*self.groups.labels.columns, "class", *NUMBERS)
+        if taken := [name for name in self.bag_names if name in columns]:
+            raise LLPBenchError(
+                f"columns of bags, groups and estimates must differ in name, got {taken[0]!r} twice. Rename the column."
+            )
+        if {ALL, (ALL,)}.intersection(self.bags):
+            raise LLPBenchError(f"a bag must not be called {ALL!r}, which names all bags together. Rename this bag.")
 
-    def columns(self) -> dict[str, Any]:
-        """Return the columns of `NUMBERS` by name."""
-        counts = (self.count, self.lower, self.upper, self.least, self.most)
-        shares = self.shares or (each / self.sizes for each in counts)
-        return {NUMBERS[0]: self.sizes.astype(np.int64), **dict(zip(NUMBERS[1:], (*counts, *shares), strict=True))}
+    @property
+    def _chosen(self) -> Sequence[int]:
+        return range(len(self.classes)) if self.among is None else self.among
+
+    def _names_of(self, bags: IntArray) -> pd.DataFrame:
+        """Return the columns that name bags, given by position; -1 is all bags together."""
+        keys = [name if isinstance(name, tuple) else (name,) for name in self.bags] + [(ALL,) * len(self.bag_names)]
+        columns = enumerate(self.bag_names)
+        return pd.DataFrame(
+            {name: pd.Series([keys[bag][place] for bag in bags], dtype=object) for place, name in columns}
+        )
+
+    def _finished(self, found: pd.DataFrame) -> pd.DataFrame:
+        """Return the lines of people, those of all bags first. Warn about groups with wide intervals."""
+        columns = [*self.groups.labels.columns]
+        _warn_of_wide(found[: len(self._chosen) * len(self.groups.labels)], columns)
+        if self.ratio == 1.0:
+            return found
+        numbers = {name: found[name] / self.ratio for name in NUMBERS if not name.startswith("share")}
+        return found.assign(**{**numbers, "rows": numbers["rows"].round().astype(np.int64)})
+
+    def from_table(self, whole: BaggedRows) -> pd.DataFrame | None:
+        """Return estimates from the table of rows' categories by classes; None for many categories or small bags.
+
+        A category is a combination of features and group. The counts of `whole` bags are exact.
+        """
+        groups = self.groups
+        columns = [groups.of_row, *whole.rows.categorical.T, *whole.rows.numeric.T, *whole.rows.missing.T]
+        same = Distinct.of(columns, fewest=0)
+        if same is None or not 2 <= len(same.first) <= _MOST_CATEGORIES or whole.sizes.mean() < _LEAST_SIZE:
+            return None
+        people = np.zeros((len(self.bags), len(same.first)))
+        np.add.at(people, (whole.bag_of_row, same.place), 1)
+        joined = [f"group {number}" for number in groups.of_row[same.first]]
+        outcomes = [f"outcome {label}" for label in self._chosen]
+        counts = whole.proportions * whole.sizes[:, None]
+        table = cross_table(people, counts, join=joined, among=outcomes, random_state=self.seed)
+        cells = pd.concat([table.cells.assign(precinct=-1), table.by_precinct()], ignore_index=True)
+        cells = cells.assign(rows=cells["people"].round())[cells["people"] > 0.5]
+        least, most = (cells[name].to_numpy() for name in ("count_min", "count_max"))
+        ends = np.floor(cells["count_lower"]).clip(least), np.ceil(cells["count_upper"]).clip(upper=most)
+        lower, upper = _reaching(ends[0].to_numpy(), ends[1].to_numpy(), least, most)
+        shares = (lower / cells["rows"], upper / cells["rows"])
+        if self.among is not None:
+            shares = _reaching(*(cells[name] for name in SHARES[1:]))
+        cells = cells.assign(count_lower=lower, count_upper=upper, share_lower=shares[0], share_upper=shares[1])
+        bag, group, label = (
+            cells[name].astype(str).str.removeprefix(f"{name} ").astype(np.int64).to_numpy()
+            for name in ("precinct", "group", "outcome")
+        )
+        named = [self._names_of(bag), groups.labels.iloc[group].reset_index(drop=True)]
+        found = pd.concat(named, axis=1).assign(**{"class": np.array([*self.classes])[label]})
+        found = found.assign(**cells[[*NUMBERS]].reset_index(drop=True))
+        order = np.lexsort((np.tile(np.arange(len(outcomes)), len(found) // len(outcomes)), group, bag))
+        return self._finished(found.iloc[order].reset_index(drop=True).astype({"rows": np.int64}))
+
+    def from_draws(
+        self,
+        whole: BaggedRows,
+        draws: ProcessDraws,
+        known: KnownBags,
+        predicted: Callable[[Rows], FloatArray],
+        *,
+        noise: float,
+        of_rows: bool,
+    ) -> pd.DataFrame:
+        """Return estimates from posterior `draws` of the logits of rows.
+
+        `known`: effects of the bags of the fit. `predicted`: function that returns probabilities of rows. `noise`:
+        standard deviation of the noise of counts of people. `of_rows`: whether counts are those of these rows.
+        """
+        groups = len(self.groups.labels)
+        starts = np.append(0, np.cumsum(whole.sizes))
+
+        @lru_cache(_PIECES_IN_MEMORY)
+        def piece(first: int, stop: int) -> tuple[Rows, _Cells, FloatArray]:
+            """Return the rows of some bags, and probabilities that add up to their counts."""
+            at = whole.bag_by_bag[starts[first] : starts[stop]]
+            rows = Rows(*(np.asarray(part[at]) for part in whole.rows))
+            some = piece_of(whole, slice(first, stop), rows)
+            chosen = np.flatnonzero(some.known[some.bag_of_row])
+            proba = added_up(predicted(rows), some.where_known(), chosen, known.spread)
+            return rows, _Cells(some.sizes, self.groups.of_row[at], groups), proba
+
+        numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
+        counts = [_ClassCounts(number, noise * self.ratio, of_rows) for number in numbers.T]
+        labels = range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
+        streams = [generator(self.seed, "group estimates", label) for label in labels]
+        effects = [
+            _EffectsOfGroups(groups, counts[label], known.deviation, draws(label, _FIRST, rng))
+            for label, rng in zip(labels, streams, strict=True)
+        ]
+        parts = pieces(whole.sizes)
+        for bags in parts:
+            rows, cells, proba = piece(bags.start, bags.stop)
+            for label, effect in zip(labels, effects, strict=True):
+                effect.add(cells, bags, rows, proba[:, label])
+        of_groups = [effect.draws(rng) for effect, rng in zip(effects, streams, strict=True)]
+        deviations = [draws(label, _DRAWS, rng) for label, rng in zip(labels, streams, strict=True)]
+        sizes, found = np.zeros(groups), []
+        totals: list[list[Any]] = [[0.0, 0.0, 0.0, 0.0] for _ in labels]
+        for bags in parts:
+            rows, cells, proba = piece(bags.start, bags.stop)
+            inside, drawns = [], []
+            sizes += cells.by_group(cells.sizes)
+            for place, label in enumerate(labels):
+                rng = generator(self.seed, "group estimates", label, bags.start)
+                own = replace(counts[label], numbers=counts[label].numbers[bags])
+                posterior = deviations[place], of_groups[place], effects[place].tau
+                drawn = _drawn_counts(cells, rows, proba[:, label], own, *posterior, rng)
+                least, most = _bounds(cells, own)
+                count = cells.by_cell(proba[:, label]).clip(least, most)
+                inside.append(_estimates(count, drawn, least, most))
+                drawns += [drawn] if self.among is not None else []
+                sums = [cells.by_group(each) for each in (count, drawn, least, most)]
+                totals[place] = [total + more for total, more in zip(totals[place], sums, strict=True)]
+            found.append(self._lines(bags.start + cells.bag, cells.group, cells.sizes, inside, drawns))
+        every = np.arange(groups)
+        overall = [_estimates(*total) for total in totals]
+        top = self._lines(np.full(groups, -1), every, sizes, overall, [total[1] for total in totals])
+        return self._finished(pd.concat([top, *found], ignore_index=True))
+
+    def _lines(
+        self,
+        bags: IntArray,
+        groups: IntArray,
+        sizes: Any,
+        found: Sequence[FloatArray],
+        drawn: Sequence[FloatArray],
+    ) -> pd.DataFrame:
+        """Return a line for each entry and class.
+
+        Entries have a bag and a group. `found` and `drawn` are results of `_estimates` and draws [entries, draws], for
+        each class (of two classes, for the last one).
+        """
+        numbers, people = np.stack(found, axis=-1), np.asarray(sizes, dtype=np.float64)[:, None]
+        if len(self.classes) == 2:
+            numbers = np.concatenate([people - numbers[[0, 2, 1, 4, 3]], numbers], axis=-1)
+        shares = numbers / people
+        if self.among is not None:
+            draws = np.moveaxis(np.stack(drawn, axis=-1), 1, 0)
+            share, lower, upper, *ends = shares_among(self.among, numbers[0], draws, numbers[3], numbers[4], people)
+            shares = np.stack([share, *_reaching(lower, upper, *ends), *ends])
+        chosen = list(self._chosen)
+        named = pd.concat([self._names_of(bags), self.groups.labels.iloc[groups].reset_index(drop=True)], axis=1)
+        named = named.iloc[np.repeat(np.arange(len(named)), len(chosen))].reset_index(drop=True)
+        values = [each[:, chosen].ravel() for each in (np.broadcast_to(people, shares[0].shape), *numbers, *shares)]
+        columns: dict[str, Any] = {"class": np.tile([self.classes[label] for label in chosen], len(bags))}
+        columns |= dict(zip(NUMBERS, values, strict=True))
+        return named.assign(**columns).astype({"rows": np.int64})
 
 
-def _estimates(sizes: Any, count: FloatArray, drawn: FloatArray, least: FloatArray, most: FloatArray) -> _Estimates:
+def _estimates(count: FloatArray, drawn: FloatArray, least: FloatArray, most: FloatArray) -> FloatArray:
+    """Return counts, both ends of their intervals, and both bounds [5, entries], from draws [entries, draws]."""
     count = np.clip(count, least, most)
     lower = np.quantile(drawn, _TAIL, axis=1, method="lower").clip(least, most)
     upper = np.quantile(drawn, 1 - _TAIL, axis=1, method="higher").clip(least, most)
-    ends = _reaching(np.minimum(lower, count), np.maximum(upper, count), least, most)
-    return _Estimates(np.asarray(sizes, dtype=np.float64), count, *ends, least, most)
-
-
-def _among(among: Sequence[int] | None, found: list[_Estimates], drawn: Sequence[FloatArray]) -> list[_Estimates]:
-    """Return the estimates of the classes `among`, with shares among these. `drawn` are counts [cells, draws]."""
-    if among is None:
-        return found
-    counts, least, most = (np.stack([getattr(each, name) for each in found], -1) for name in ("count", "least", "most"))
-    draws = np.moveaxis(np.stack(drawn, axis=-1), 1, 0)
-    share, lower, upper, *ends = shares_among(among, counts, draws, least, most, found[0].sizes[:, None])
-    shares = (share, *_reaching(lower, upper, *ends), *ends)
-    return [replace(found[label], shares=tuple(each[:, label] for each in shares)) for label in among]
+    return np.stack([count, *_reaching(np.minimum(lower, count), np.maximum(upper, count), least, most), least, most])
 
 
 def _reaching(
@@ -213,175 +356,6 @@ def _reaching(
     """Return the ends of intervals, those near a bound moved to it."""
     near = _NEAR * (most - least)
     return np.where(lower - least < near, least, lower), np.where(most - upper < near, most, upper)
-
-
-@dataclass(frozen=True, eq=False)
-class BagPiece:
-    """Rows of some whole bags, ordered by bag."""
-
-    bags: slice
-    rows: Rows
-    sizes: IntArray
-    """[bags] number of rows"""
-    group_of_row: IntArray
-    proba: FloatArray
-    """[rows, classes] probabilities that add up to the counts of bags"""
-
-    def grouped(self, groups: int) -> _GroupedRows:
-        """Return the cells of these rows."""
-        bags = len(self.sizes)
-        return _GroupedRows(np.repeat(np.arange(bags), self.sizes), self.group_of_row, bags, groups)
-
-
-def group_estimates(
-    groups: pd.DataFrame,
-    bags: Sequence[Hashable],
-    bag_names: Sequence[str],
-    classes: Sequence[Hashable],
-    pieces: Callable[[], Iterable[BagPiece]],
-    counts: Sequence[ClassCounts],
-    draws: ProcessDraws,
-    *,
-    tau: float,
-    seed: int,
-    among: Sequence[int] | None = None,
-) -> Iterator[pd.DataFrame]:
-    """Yield a line for each bag, group and class, piece by piece. The last table is of all bags (`ALL`).
-
-    Parameters
-    ----------
-    groups : [groups, columns] labels of each group
-    bags : names of bags
-    bag_names : columns that name a bag
-    classes : names of classes, in the order of the columns of probabilities
-    pieces : all rows, read twice
-    counts : counts by bag, for each class
-    draws : posterior draws of logits
-    tau : standard deviation of the effects of bags on logits
-    seed : random seed of the draws
-    among : positions of the classes that have shares and lines, at least two; None: all
-    """
-    if taken := [name for name in bag_names if name in groups.columns or name in ("class", *NUMBERS)]:
-        raise LLPBenchError(
-            f"columns of bags, groups and estimates must differ in name, got {taken[0]!r} twice. Rename the column."
-        )
-    _require_no_total(bags)
-    labels = range(1, 2) if len(classes) == 2 else range(len(classes))
-    named = [classes[label] for label in (range(len(classes)) if among is None else among)]
-    streams = [generator(seed, "group estimates", label) for label in labels]
-    effects = [
-        _EffectsOfGroups(len(groups), counts[label], tau, draws(label, _FIRST, rng))
-        for label, rng in zip(labels, streams, strict=True)
-    ]
-    for piece in pieces():
-        grouped = piece.grouped(len(groups))
-        for label, effect in zip(labels, effects, strict=True):
-            effect.add(grouped, piece.bags, piece.rows, piece.proba[:, label])
-    of_groups = [effect.draws(rng) for effect, rng in zip(effects, streams, strict=True)]
-    deviations = [draws(label, _DRAWS, rng) for label, rng in zip(labels, streams, strict=True)]
-    keys = [name if isinstance(name, tuple) else (name,) for name in bags]
-    of_bag = pd.DataFrame(
-        {name: pd.Series([key[place] for key in keys], dtype=object) for place, name in enumerate(bag_names)}
-    )
-    sizes = np.zeros(len(groups))
-    totals: list[list[Any]] = [[0.0, 0.0, 0.0, 0.0] for _ in labels]
-    for piece in pieces():
-        grouped, inside, drawns = piece.grouped(len(groups)), [], []
-        sizes += grouped.by_group(grouped.cell_sizes)
-        for place, label in enumerate(labels):
-            rng = generator(seed, "group estimates", label, piece.bags.start)
-            own, proba = counts[label].some(piece.bags), piece.proba[:, label]
-            drawn = _drawn_counts(
-                grouped, piece.rows, proba, own, deviations[place], of_groups[place], effects[place].tau, rng
-            )
-            least, most = _bounds(grouped, own)
-            count = grouped.by_cell(proba).clip(least, most)
-            inside.append(_estimates(grouped.cell_sizes, count, drawn, least, most))
-            drawns += [drawn] if among is not None else []
-            sums = [grouped.by_group(each) for each in (count, drawn, least, most)]
-            totals[place] = [total + more for total, more in zip(totals[place], sums, strict=True)]
-        names = of_bag.iloc[piece.bags.start + grouped.bag_of_cell], groups.iloc[grouped.group_of_cell]
-        yield _lines(*names, named, _among(among, inside, drawns))
-    overall = _among(among, [_estimates(sizes, *total) for total in totals], [total[1] for total in totals])
-    top = pd.DataFrame({name: [ALL] * len(groups) for name in bag_names}, dtype=object)
-    found = _lines(top, groups, named, overall)
-    _warn_of_wide(found, [*groups.columns])
-    yield found
-
-
-def _require_no_total(bags: Sequence[Hashable]) -> None:
-    """Raise `LLPBenchError` for a bag with the name of all bags together."""
-    if {ALL, (ALL,)}.intersection(bags):
-        raise LLPBenchError(f"a bag must not be called {ALL!r}, which names all bags together. Rename this bag.")
-
-
-def table_estimates(
-    groups: Groups,
-    bags: Sequence[Hashable],
-    bag_names: Sequence[str],
-    classes: Sequence[Hashable],
-    whole: BaggedRows,
-    *,
-    seed: int,
-    among: Sequence[int] | None = None,
-) -> pd.DataFrame | None:
-    """Return the lines of `group_estimates` from the table of rows' categories by classes, those of all bags first.
-
-    A category is a combination of features and group. `groups` are of the rows of `whole`, whose counts are exact.
-    None if there are many categories, or if bags are small.
-    """
-    columns = [groups.of_row, *whole.rows.categorical.T, *whole.rows.numeric.T, *whole.rows.missing.T]
-    same = Distinct.of(columns, fewest=0)
-    if same is None or len(same.first) > _MOST_CATEGORIES or whole.sizes.mean() < _LEAST_SIZE or len(same.first) < 2:
-        return None
-    _require_no_total(bags)
-    people = np.zeros((len(bags), len(same.first)))
-    np.add.at(people, (whole.bag_of_row, same.place), 1)
-    joined = [f"group {number}" for number in groups.of_row[same.first]]
-    some = [*range(len(classes))] if among is None else among
-    outcomes = [f"outcome {label}" for label in some]
-    counts = whole.proportions * whole.sizes[:, None]
-    table = cross_table(people, counts, join=joined, among=outcomes, random_state=seed)
-    cells = pd.concat([table.cells.assign(precinct=-1), table.by_precinct()], ignore_index=True)
-    cells = cells.assign(rows=cells["people"].round())[cells["people"] > 0.5]
-    least, most = (cells[name].to_numpy() for name in ("count_min", "count_max"))
-    ends = np.floor(cells["count_lower"]).clip(least), np.ceil(cells["count_upper"]).clip(upper=most)
-    lower, upper = _reaching(ends[0].to_numpy(), ends[1].to_numpy(), least, most)
-    cells = cells.assign(count_lower=lower, count_upper=upper)
-    shares = (lower / cells["rows"], upper / cells["rows"])
-    if among is not None:
-        shares = _reaching(*(cells[name] for name in SHARES[1:]))
-    cells = cells.assign(share_lower=shares[0], share_upper=shares[1])
-    keys = [name if isinstance(name, tuple) else (name,) for name in bags] + [(ALL,) * len(bag_names)]
-    places = cells["precinct"].astype(np.int64).to_numpy()
-    found = pd.DataFrame(
-        {name: pd.Series([keys[at][place] for at in places], dtype=object) for place, name in enumerate(bag_names)}
-    )
-    of_line = cells["group"].str.removeprefix("group ").astype(np.int64).to_numpy()
-    found = pd.concat([found, groups.labels.iloc[of_line].reset_index(drop=True)], axis=1)
-    found["class"] = np.array([*classes])[cells["outcome"].str.removeprefix("outcome ").astype(np.int64)]
-    found = found.assign(**cells[[*NUMBERS]].reset_index(drop=True))
-    order = np.lexsort((np.tile(np.arange(len(some)), len(found) // len(some)), of_line, places))
-    found = found.iloc[order].reset_index(drop=True).astype({"rows": np.int64})
-    _warn_of_wide(found[: len(some) * len(groups.labels)], [*groups.labels.columns])
-    return found
-
-
-def of_people(found: pd.DataFrame, ratio: float) -> pd.DataFrame:
-    """Convert estimates of repeated rows to estimates of people. `ratio` is the number of repeated rows per person."""
-    numbers = {name: found[name] / ratio for name in NUMBERS if not name.startswith("share")}
-    return found.assign(**{**numbers, "rows": numbers["rows"].round().astype(np.int64)})
-
-
-def _lines(
-    of_bag: pd.DataFrame, of_group: pd.DataFrame, classes: Sequence[Hashable], found: Sequence[_Estimates]
-) -> pd.DataFrame:
-    """Return a table with a line for each entry and class, ordered by entry. Of all two classes, `found` has one."""
-    if len(found) == 1:
-        found = [found[0].of_others(), found[0]]
-    names = pd.concat([of_bag.reset_index(drop=True), of_group.reset_index(drop=True)], axis=1)
-    parts = [names.assign(**{"class": label}, **each.columns()) for label, each in zip(classes, found, strict=True)]
-    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
 def _warn_of_wide(found: pd.DataFrame, names: Sequence[str]) -> None:
@@ -399,65 +373,29 @@ def _warn_of_wide(found: pd.DataFrame, names: Sequence[str]) -> None:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _GroupedRows:
-    """Rows of groups in bags. A cell is a group in a bag that has rows."""
+class _Cells:
+    """Rows of some whole bags, bag by bag. A cell is a group in a bag that has rows."""
 
-    bag_of_row: IntArray
-    """[rows]"""
-    group_of_row: IntArray
-    """[rows]"""
-    bags: int
-    groups: int
-
-    @cached_property
-    def _cells(self) -> tuple[IntArray, IntArray]:
-        numbers, cell_of_row = np.unique(self.bag_of_row * self.groups + self.group_of_row, return_inverse=True)
-        return np.asarray(numbers, dtype=np.int64), np.asarray(cell_of_row, dtype=np.int64)
-
-    @property
-    def cell_of_row(self) -> IntArray:
-        """[rows]"""
-        return self._cells[1]
-
-    @property
-    def bag_of_cell(self) -> IntArray:
-        """[cells], in ascending order"""
-        return self._cells[0] // self.groups
-
-    @property
-    def group_of_cell(self) -> IntArray:
-        """[cells]"""
-        return self._cells[0] % self.groups
-
-    @cached_property
-    def cell_sizes(self) -> IntArray:
-        """[cells] number of rows"""
-        return self.by_cell(np.ones(len(self.bag_of_row))).astype(np.int64)
-
-    @cached_property
-    def bag_sizes(self) -> IntArray:
-        """[bags] number of rows"""
-        return np.bincount(self.bag_of_row, minlength=self.bags).astype(np.int64)
+    def __init__(self, bag_sizes: IntArray, group_of_row: IntArray, groups: int) -> None:
+        self.bag_sizes, self.group_of_row, self.groups = bag_sizes, group_of_row, groups
+        self.bag_of_row = np.repeat(np.arange(len(bag_sizes)), bag_sizes)
+        numbers, self.of_row = np.unique(self.bag_of_row * groups + group_of_row, return_inverse=True)
+        self.bag, self.group = np.divmod(numbers, groups)  # [cells], bags in ascending order
+        self.sizes = np.bincount(self.of_row)
 
     def by_cell(self, values: FloatArray) -> FloatArray:
         """Return the sums of `values` [rows] in each cell."""
-        return np.asarray(np.bincount(self.cell_of_row, values, len(self._cells[0])), dtype=np.float64)
+        return np.asarray(np.bincount(self.of_row, values), dtype=np.float64)
 
     def by_group(self, values: FloatArray | IntArray) -> FloatArray:
         """Return the sums of `values` [cells, ...] in each group [groups, ...]."""
         sums = np.zeros((self.groups, *values.shape[1:]))
-        np.add.at(sums, self.group_of_cell, values)
+        np.add.at(sums, self.group, values)
         return sums
-
-    @cached_property
-    def order(self) -> IntArray:
-        """[rows] positions of rows, bag by bag"""
-        return np.argsort(self.bag_of_row, kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
-class ClassCounts:
+class _ClassCounts:
     """Number of rows of one class in each bag."""
 
     numbers: FloatArray
@@ -471,10 +409,6 @@ class ClassCounts:
     def exact(self) -> bool:
         """Whether the numbers are exact counts of these rows."""
         return self.of_rows and not self.noise
-
-    def some(self, bags: slice) -> ClassCounts:
-        """Return the counts of some bags."""
-        return replace(self, numbers=self.numbers[bags])
 
     def drawn(self, sizes: IntArray, rng: np.random.Generator) -> FloatArray:
         """Return whole numbers [bags] between 0 and `sizes`, NaN if not known."""
@@ -491,24 +425,24 @@ class ClassCounts:
 class _EffectsOfGroups:
     """Effects of groups on the logits of one class: sums from one pass over pieces of whole bags, then draws."""
 
-    def __init__(self, groups: int, counts: ClassCounts, tau: float, deviations: Deviations) -> None:
+    def __init__(self, groups: int, counts: _ClassCounts, tau: float, deviations: Deviations) -> None:
         """`tau` is the standard deviation of effects of bags (NaN: not known); `deviations` are `_FIRST` draws."""
         self.tau = max(tau, _LEAST_TAU) if np.isfinite(tau) else _UNKNOWN_TAU
         self._known, self._deviations = np.isfinite(counts.numbers), deviations
         self._rows, self._logits, self._away = np.zeros(groups), np.zeros(groups), np.zeros((groups, _FIRST))
         self._inner, self._sums, self._weight = np.zeros((groups + 1,) * 2), np.zeros(groups + 1), 0.0
 
-    def add(self, grouped: _GroupedRows, bags: slice, rows: Rows, proba: FloatArray) -> None:
+    def add(self, cells: _Cells, bags: slice, rows: Rows, proba: FloatArray) -> None:
         """Add some `bags`; `proba` [rows] are probabilities of the class, which add up to the counts of bags."""
-        sizes, of_row, logits = grouped.bag_sizes, grouped.group_of_row, _logits(proba)
-        self._rows += np.bincount(of_row, minlength=grouped.groups)
-        self._logits += np.bincount(of_row, logits, grouped.groups)
+        sizes, of_row, logits = cells.bag_sizes, cells.group_of_row, _logits(proba)
+        self._rows += np.bincount(of_row, minlength=cells.groups)
+        self._logits += np.bincount(of_row, logits, cells.groups)
         for away, sums in zip(self._deviations(rows, slice(None)).T, self._away.T, strict=True):
-            sums += np.bincount(of_row, away, grouped.groups)
-        shares = np.zeros((grouped.bags, grouped.groups))
-        shares[grouped.bag_of_cell, grouped.group_of_cell] = grouped.cell_sizes / sizes[grouped.bag_of_cell]
-        means = np.bincount(grouped.bag_of_row, logits, grouped.bags) / sizes
-        variance = np.bincount(grouped.bag_of_row, proba * (1 - proba), grouped.bags) / sizes
+            sums += np.bincount(of_row, away, cells.groups)
+        shares = np.zeros((len(cells.bag_sizes), cells.groups))
+        shares[cells.bag, cells.group] = cells.sizes / sizes[cells.bag]
+        means = np.bincount(cells.bag_of_row, logits, len(cells.bag_sizes)) / sizes
+        variance = np.bincount(cells.bag_of_row, proba * (1 - proba), len(cells.bag_sizes)) / sizes
         noise = 1 / (sizes * np.maximum(variance, 1e-3))
         weight = self._known[bags] / (noise + self.tau**2 * max(1.0, _CONFOUNDED**2 * self._known.sum()))
         regressors = np.column_stack([shares, means])
@@ -540,10 +474,10 @@ class _EffectsOfGroups:
 
 
 def _drawn_counts(
-    grouped: _GroupedRows,
+    cells: _Cells,
     rows: Rows,
     proba: FloatArray,
-    counts: ClassCounts,
+    counts: _ClassCounts,
     deviations: Deviations,
     effects: FloatArray,
     tau: float,
@@ -554,16 +488,16 @@ def _drawn_counts(
     `proba` [rows] are probabilities of the class, which add up to the `counts` of these bags. `effects` [groups, draws]
     and `tau` are those of `_EffectsOfGroups`.
     """
-    logits, found = _logits(proba), np.empty((len(grouped.cell_sizes), _DRAWS))
+    logits, found = _logits(proba), np.empty((len(cells.sizes), _DRAWS))
     at_once = max(_AT_ONCE, _VALUES // len(logits))
     for start in range(0, _DRAWS, at_once):
         for draw, away in enumerate(deviations(rows, slice(start, start + at_once)).T, start):
-            of_cell = effects[grouped.group_of_cell, draw] + tau * rng.standard_normal(len(found))
-            of_bag = tau * rng.standard_normal(grouped.bags)  # only needed if the count is not known
-            latent = logits + away + of_cell[grouped.cell_of_row] + of_bag[grouped.bag_of_row]
+            of_cell = effects[cells.group, draw] + tau * rng.standard_normal(len(found))
+            of_bag = tau * rng.standard_normal(len(cells.bag_sizes))  # only needed if the count is not known
+            latent = logits + away + of_cell[cells.of_row] + of_bag[cells.bag_of_row]
             latent += rng.logistic(size=len(logits))
-            chosen = _chosen(grouped, latent, counts.drawn(grouped.bag_sizes, rng))
-            found[:, draw] = grouped.by_cell(chosen.astype(np.float64))
+            chosen = _chosen(cells, latent, counts.drawn(cells.bag_sizes, rng))
+            found[:, draw] = cells.by_cell(chosen.astype(np.float64))
     return found
 
 
@@ -571,13 +505,11 @@ def _logits(proba: FloatArray) -> FloatArray:
     return np.asarray(logit(proba.clip(_LEAST, 1 - _LEAST)))
 
 
-def _chosen(grouped: _GroupedRows, latent: FloatArray, numbers: FloatArray) -> BoolArray:
+def _chosen(cells: _Cells, latent: FloatArray, numbers: FloatArray) -> BoolArray:
     """Return the rows of the class [rows]: the largest values of each bag, or those above 0 if its count is unknown."""
-    bags, order = grouped.bag_of_row, grouped.order
-    within = np.lexsort((-latent[order], bags[order]))
-    sorted_rows = order[within]
-    starts = np.cumsum(grouped.bag_sizes) - grouped.bag_sizes
+    bags = cells.bag_of_row
+    starts = np.cumsum(cells.bag_sizes) - cells.bag_sizes
     rank = np.empty(len(latent))
-    rank[sorted_rows] = np.arange(len(latent)) - starts[bags[sorted_rows]]
+    rank[np.lexsort((-latent, bags))] = np.arange(len(latent)) - starts[bags]
     number = numbers[bags]
     return np.asarray(np.where(np.isnan(number), latent > 0, rank < number))

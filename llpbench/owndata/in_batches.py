@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,10 +28,9 @@ from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import read_bag_labels
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.fitting import is_network
-from llpbench.owndata.group_estimates import read_groups
+from llpbench.owndata.group_estimates import Groups
 from llpbench.owndata.weights import weights_of_column
-from llpbench.tables.bag_keys import bag_keys
+from llpbench.tables.bag_keys import bag_index, bag_keys
 from llpbench.tables.column_names import column_of
 from llpbench.tables.row_files import RowBatch, RowBatches
 from llpbench.tables.writing import written
@@ -42,24 +42,25 @@ _Found = TypeVar("_Found")
 def draw_bags(
     batches: RowBatches,
     keys: Sequence[str],
-    counted: Collection[Hashable],
+    table: dict[str, Any],
     most_rows: int,
     *,
     seed: int,
     drop_unmatched: bool,
     progress: Progress,
-) -> tuple[pd.DataFrame, set[Hashable], str]:
+) -> tuple[pd.DataFrame, dict[str, Any], str]:
     """Read all rows, or the rows of random whole bags if there are more than `most_rows`.
 
-    Returns the rows, the bags with counts that were not drawn, and what was drawn ("" if all rows were read).
+    Returns the rows, the `table` of counts (`BagFile.read`) without bags that were not drawn, and what was drawn ("" if
+    all rows were read).
 
     Whole bags are drawn, not rows: the counts of a bag say little about a sample of its rows. `keys` are the columns
-    that name the bag of a row, `counted` the bags with counts. `drop_unmatched`: skip the rows of all other bags.
-    Raises `LLPBenchError` if some rows must be left out that have no bag with counts, and if the limit has no room for
-    two bags.
+    that name the bag of a row. `drop_unmatched`: skip the rows of bags without counts. Raises `LLPBenchError` if some
+    rows must be left out that have no bag with counts, and if the limit has no room for two bags.
     """
+    bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
     sizes = _rows_of_bags(batches, keys, progress)
-    total, known = sizes.total(), {*counted}
+    total, known = sizes.total(), {*bags["counts" if "counts" in bags else "proportions"]}
     unknown = {label: rows for label, rows in sizes.items() if label not in known}
     drawn: set[Hashable] = {*sizes, None}
     if drop_unmatched and total > most_rows:
@@ -82,9 +83,10 @@ def draw_bags(
     found = pd.concat(frames, ignore_index=True)
     found.attrs["decimals"] = dict(batches.decimals)
     if not sampled:
-        return found, set(), ""
+        return found, table, ""
+    left_out = {*sizes} - drawn
     message = f"fitted to {len(found):,} of {plural(total, 'row')}, in {len(drawn):,} of {len(sizes):,} bags, at random"
-    return found, {*sizes} - drawn, message
+    return found, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}, message
 
 
 def _drawn(sizes: Counter[Hashable], most_rows: int, seed: int) -> set[Hashable]:
@@ -126,83 +128,131 @@ def _advancing(progress: Progress, name: str, total: int | None) -> Callable[[in
     return lambda rows: progress.advance(task, rows)
 
 
-def require_direct(model: LLPClassifier) -> None:
-    """Raise `LLPBenchError` for a model that needs all rows in memory: a network."""
-    if is_network(model._method):
-        raise LLPBenchError(f"--out-of-core needs a direct method, got a model of {model.method!r}. Use --in-memory.")
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FileRows:
+    """Rows of files, a model that is applied to them, and what is known about their bags.
 
-
-def _split(model: LLPClassifier, batch: RowBatch) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the features of a model, and all other columns."""
-    frame, part, keys = batch.frame, batch.part, model.reading_.get("keys", [])
-    names = [str(name) for name in model.feature_names_in_]
-    columns = {name: column_of(frame, name, part, ", which the model uses as a feature") for name in names}
-    texts = bag_keys(frame, [name for name in names if name in keys], part)
-    features = pd.DataFrame({name: texts.get(name, column) for name, column in columns.items()})
-    return features, frame.drop(columns=[str(column.name) for column in columns.values()])
-
-
-def predict(
-    model: LLPClassifier,
-    batches: Iterable[RowBatch],
-    out: Path,
-    *,
-    total: int | None,
-    keys: Sequence[str],
-    counts: dict[str, Any],
-    weight_column: str | None,
-    whole_bags: bool,
-    progress: Progress,
-) -> int:
-    """Write predictions in the order of the files, and return their number.
-
-    `batches` are read once, or twice for whole bags; `total` is their number of rows, if known. `keys` are columns that
-    name bags. With `whole_bags`, predictions are those of `disaggregate`, with labels of `assign`,
-    with the arguments `counts`.
-
-    Raises `LLPBenchError` for files that cannot be read or written. Warns of unknown bags and categories like
-    `predict_proba`.
+    Methods raise `LLPBenchError` for files that cannot be read or written. They warn of unknown bags and categories as
+    `LLPClassifier.predict_proba` does.
     """
-    kinds = ["probability"] + ["count"] * (weight_column is not None)
-    with _warned_once() as rows_of_batches:
-        whole = None
-        if whole_bags:
-            whole = _in_whole_bags(
-                model, batches, keys, counts, weight_column, _advancing(progress, "whole bags", total)
-            )
-        done = _advancing(progress, "predictions", total)
 
-        def predicted(item: tuple[int, RowBatch]) -> pd.DataFrame:
-            first, batch = item
+    model: LLPClassifier
+    batches: Iterable[RowBatch]
+    total: int | None
+    """number of rows, if known"""
+    keys: Sequence[str]
+    """columns that name bags"""
+    counts: dict[str, Any]
+    """counts of bags as arguments of `BagData.read`, if they are not those of `fit`"""
+    weight_column: str | None
+
+    def predict(self, out: Path, *, whole_bags: bool, progress: Progress) -> int:
+        """Write predictions in the order of the files, and return their number.
+
+        With `whole_bags`, batches are read twice, and predictions are those of `disaggregate`, with labels of `assign`.
+        """
+        model, weight = self.model, self.weight_column
+        kinds = ["probability"] + ["count"] * (weight is not None)
+        with _warned_once() as rows_of_batches:
+            whole = self._in_whole_bags(_advancing(progress, "whole bags", self.total)) if whole_bags else None
+            done = _advancing(progress, "predictions", self.total)
+
+            def predicted(item: tuple[int, RowBatch]) -> pd.DataFrame:
+                first, batch = item
+                with batch.blamed():
+                    features, others = self._split(batch)
+                    if whole is None:
+                        proba = model.predict_proba(features, self._bags_of(batch) if self.keys else None)
+                        labels = model.classes_[proba.argmax(axis=1)]
+                    else:
+                        proba, labels = (each[first : first + len(features)] for each in whole)
+                    values = {"probability": proba}
+                    if weight is not None:
+                        values["count"] = proba * weights_of_column(batch.frame, weight, batch.part)[:, None]
+                    added = {"prediction": labels}
+                    for kind in kinds:
+                        added |= {
+                            f"{kind}_{label}": of for label, of in zip(model.classes_, values[kind].T, strict=True)
+                        }
+                    if taken := [name for name in added if name in others.columns]:
+                        raise DataError(
+                            f"file {str(batch.part)!r} already has a column {taken[0]!r}, which predictions would "
+                            "replace. Rename it."
+                        )
+                    return others.assign(**added)
+
+            number = 0
+            with written(out, [f"{kind}_{label}" for kind in kinds for label in model.classes_]) as write:
+                for frame in _computed(_numbered(self.batches), predicted):
+                    write(frame)
+                    number += len(frame)
+                    rows_of_batches.append(len(frame))
+                    done(len(frame))
+        return number
+
+    def estimate(self, by: Sequence[str], among: Sequence[Hashable] | None, *, progress: Progress) -> pd.DataFrame:
+        """Return the estimates of `LLPClassifier.estimate` for groups `by` columns.
+
+        The features of several batches are in temporary files.
+        """
+        bags, weights, groups = [], [], []
+        done = _advancing(progress, "rows", self.total)
+
+        def converted(batch: RowBatch) -> tuple[pd.DataFrame, FloatArray | None, pd.DataFrame, Rows]:
             with batch.blamed():
-                features, others = _split(model, batch)
-                if whole is None:
-                    bags = bag_keys(batch.frame, keys, batch.part) if keys else None
-                    proba = model.predict_proba(features, bags)
-                    labels = model.classes_[proba.argmax(axis=1)]
-                else:
-                    proba, labels = (each[first : first + len(features)] for each in whole)
-                values = {"probability": proba}
-                if weight_column is not None:
-                    values["count"] = proba * weights_of_column(batch.frame, weight_column, batch.part)[:, None]
-                added = {"prediction": labels}
-                for kind in kinds:
-                    added |= {f"{kind}_{label}": of for label, of in zip(model.classes_, values[kind].T, strict=True)}
-                if taken := [name for name in added if name in others.columns]:
-                    raise DataError(
-                        f"file {str(batch.part)!r} already has a column {taken[0]!r}, which predictions would replace. "
-                        "Rename it."
-                    )
-                return others.assign(**added)
+                of_row = pd.DataFrame({name: column_of(batch.frame, name, batch.part) for name in by})
+                return self._bags_of(batch), self._weights(batch), of_row, self.model._rows(self._split(batch)[0])
 
-        number = 0
-        with written(out, [f"{kind}_{label}" for kind in kinds for label in model.classes_]) as write:
-            for frame in _computed(_numbered(batches), predicted):
-                write(frame)
-                number += len(frame)
-                rows_of_batches.append(len(frame))
-                done(len(frame))
-    return number
+        def parts() -> Iterator[Rows]:
+            for of_bag, weights_of_batch, of_group, rows in _computed(self.batches, converted):
+                bags.append(of_bag)
+                weights.append(weights_of_batch)
+                groups.append(of_group)
+                done(len(of_bag))
+                yield rows
+
+        with ExitStack() as files:
+            with _warned_once():
+                rows = files.enter_context(_together(parts()))
+            _advancing(progress, "estimates", None)
+            of_groups, data = pd.concat(groups), self._data(bags, weights)
+            return self.model._estimate(rows, data, Groups.read(of_groups, of_groups), among=among)
+
+    def _split(self, batch: RowBatch) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the features of the model, and all other columns."""
+        frame, part, keys = batch.frame, batch.part, self.model.reading_.get("keys", [])
+        names = [str(name) for name in self.model.feature_names_in_]
+        columns = {name: column_of(frame, name, part, ", which the model uses as a feature") for name in names}
+        texts = bag_keys(frame, [name for name in names if name in keys], part)
+        features = pd.DataFrame({name: texts.get(name, column) for name, column in columns.items()})
+        return features, frame.drop(columns=[str(column.name) for column in columns.values()])
+
+    def _in_whole_bags(self, done: Callable[[int], None]) -> tuple[FloatArray, Any]:
+        """Return probabilities [rows, classes] that add up to the counts of bags, and labels [rows]."""
+
+        def read(batch: RowBatch) -> tuple[pd.DataFrame, FloatArray | None, FloatArray]:
+            with batch.blamed():
+                proba = self.model.predict_proba(self._split(batch)[0])
+                return self._bags_of(batch), self._weights(batch), proba
+
+        parts = []
+        for part in _computed(self.batches, read):
+            parts.append(part)
+            done(len(part[0]))
+        bags, weights, found = zip(*parts, strict=True)
+        return self.model._adding_up(np.concatenate(found), self._data(bags, weights))
+
+    def _bags_of(self, batch: RowBatch) -> pd.DataFrame:
+        return bag_keys(batch.frame, self.keys, batch.part)
+
+    def _weights(self, batch: RowBatch) -> FloatArray | None:
+        name = self.weight_column
+        return None if name is None else weights_of_column(batch.frame, name, batch.part)
+
+    def _data(self, bags: Sequence[pd.DataFrame], weights: Sequence[Any]) -> BagData:
+        """Return the data of the bags of all batches."""
+        every, weight = pd.concat(bags), None if weights[0] is None else np.concatenate(weights)
+        return BagData.read(every, every, **self.counts, sample_weight=weight)
 
 
 def _computed(items: Iterable[_Item], compute: Callable[[_Item], _Found]) -> Iterator[_Found]:
@@ -218,40 +268,6 @@ def _numbered(batches: Iterable[RowBatch]) -> Iterator[tuple[int, RowBatch]]:
     for batch in batches:
         yield first, batch
         first += len(batch.frame)
-
-
-def _in_whole_bags(
-    model: LLPClassifier,
-    batches: Iterable[RowBatch],
-    keys: Sequence[str],
-    counts: dict[str, Any],
-    weight_column: str | None,
-    done: Callable[[int], None],
-) -> tuple[FloatArray, Any]:
-    """Return probabilities [rows, classes] that add up to the counts of bags, and labels [rows]."""
-
-    def read(batch: RowBatch) -> tuple[pd.DataFrame, FloatArray | None, FloatArray]:
-        with batch.blamed():
-            return *_of_bags(batch, keys, weight_column), model.predict_proba(_split(model, batch)[0])
-
-    parts = []
-    for part in _computed(batches, read):
-        parts.append(part)
-        done(len(part[0]))
-    bags, weights, found = zip(*parts, strict=True)
-    return model._adding_up(np.concatenate(found), _data(bags, weights, counts))
-
-
-def _of_bags(batch: RowBatch, keys: Sequence[str], weight_column: str | None) -> tuple[pd.DataFrame, FloatArray | None]:
-    """Return the labels of the bags of rows, and the weights of rows."""
-    weights = None if weight_column is None else weights_of_column(batch.frame, weight_column, batch.part)
-    return bag_keys(batch.frame, keys, batch.part), weights
-
-
-def _data(bags: Sequence[pd.DataFrame], weights: Sequence[Any], counts: dict[str, Any]) -> BagData:
-    """Return the data of the bags of all batches."""
-    every = pd.concat(bags)
-    return BagData.read(every, every, **counts, sample_weight=None if weights[0] is None else np.concatenate(weights))
 
 
 @contextmanager
@@ -280,45 +296,6 @@ def _warned_once() -> Iterator[list[int]]:
 def _about(told: warnings.WarningMessage) -> str:
     """Return the kind of a warning."""
     return str(getattr(told.message, "about", told.category.__name__))
-
-
-def estimate(
-    model: LLPClassifier,
-    batches: Iterable[RowBatch],
-    *,
-    total: int | None,
-    keys: Sequence[str],
-    by: Sequence[str],
-    counts: dict[str, Any],
-    weight_column: str | None,
-    among: Sequence[Hashable] | None,
-    progress: Progress,
-) -> pd.DataFrame:
-    """Return the estimates of `LLPClassifier.estimate` for groups `by` columns.
-
-    The features of several batches are in temporary files. Raises and warns as `predict` does.
-    """
-    bags, weights, groups, done = [], [], [], _advancing(progress, "rows", total)
-
-    def converted(batch: RowBatch) -> tuple[pd.DataFrame, FloatArray | None, pd.DataFrame, Rows]:
-        with batch.blamed():
-            of_row = pd.DataFrame({name: column_of(batch.frame, name, batch.part) for name in by})
-            return *_of_bags(batch, keys, weight_column), of_row, model._rows(_split(model, batch)[0])
-
-    def parts() -> Iterator[Rows]:
-        for of_bag, weights_of_batch, of_group, rows in _computed(batches, converted):
-            bags.append(of_bag)
-            weights.append(weights_of_batch)
-            groups.append(of_group)
-            done(len(of_bag))
-            yield rows
-
-    with ExitStack() as files:
-        with _warned_once():
-            rows = files.enter_context(_together(parts()))
-        _advancing(progress, "estimates", None)
-        of_groups, data = pd.concat(groups), _data(bags, weights, counts)
-        return model._estimate(rows, data, read_groups(of_groups, of_groups), among=among)
 
 
 @contextmanager

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
-from llpbench.blocks.distinct import Distinct, distinct_rows
+from llpbench.blocks.distinct import Distinct
 from llpbench.blocks.main_effects import Observed
 from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.method import Predictor
@@ -38,6 +39,13 @@ class ProcessDraws:
 
     process: LogitProcess
 
+    @classmethod
+    def of(cls, predictor: Predictor) -> Self | None:
+        """Return the draws of a predictor; None if it has no process whose posterior can be drawn."""
+        if isinstance(predictor, MeanPredictor):
+            return cls.of(predictor.members[0])  # all members have the posterior of the same bags
+        return cls(predictor.process) if isinstance(predictor, Union | ProcessPredictor) else None
+
     def __call__(self, label: int, number: int, rng: np.random.Generator) -> Deviations:
         """Return a number of draws. With two classes those of the first are minus those of the second."""
         binary = len(self.process.offsets) == 1
@@ -46,7 +54,7 @@ class ProcessDraws:
 
     def _values(self, weights: FloatArray, rows: Rows, draws: slice) -> FloatArray:
         if not (self._last and self._last[0][0] is rows):
-            self._last[:] = [(rows, distinct_rows(rows))]
+            self._last[:] = [(rows, Distinct.of_rows(rows))]
         same = self._last[0][1]
         if same is not None:
             return self._of_rows(weights[:, draws], Rows(*(part[same.first] for part in rows)))[same.place]
@@ -112,12 +120,3 @@ def _of_precision(factor: FloatArray, number: int, rng: np.random.Generator) -> 
     """Return normal draws [features, number], given the lower Cholesky factor of their precision."""
     drawn = rng.standard_normal((len(factor), number))
     return np.asarray(solve_triangular(factor, drawn, lower=True, trans=1))
-
-
-def process_of(predictor: Predictor) -> LogitProcess | None:
-    """Return the process of a predictor whose posterior can be drawn; None if it has none."""
-    if isinstance(predictor, Union):
-        return predictor.process
-    if isinstance(predictor, MeanPredictor):
-        return process_of(predictor.members[0])  # all members have the posterior of the same bags
-    return predictor.process if isinstance(predictor, ProcessPredictor) else None

@@ -80,35 +80,82 @@ class FittedModel:
     """how the file of rows was read"""
     groupings: int = 1
 
+    def write(self, folder: Path, method: str, settings: dict[str, Any]) -> None:
+        """Write the model and the settings of its estimator. An earlier model in the folder is replaced.
 
-def write_model(folder: Path, method: str, settings: dict[str, Any], model: FittedModel) -> None:
-    """Write a model and the settings of its estimator. An earlier model in the folder is replaced.
+        Raises `LLPBenchError` for values that cannot be stored, for a folder with other files, and if the disk is full
+        or read-only. An earlier model then remains.
+        """
+        import skops.io
 
-    Raises `LLPBenchError` for values that cannot be stored, for a folder with other files, and if the disk is full or
-    read-only. An earlier model then remains.
-    """
-    import skops.io
+        header = _header(method)
+        try:
+            data = skops.io.dumps({"settings": settings, "model": self}, compression=ZIP_DEFLATED)
+            types = skops.io.get_untrusted_types(data=data)
+            reason = ", ".join(name for name in types if not _is_stored(name, header["module"]))
+        except Exception as error:  # any object of a plugin
+            reason = one_line(error)
+        if reason:
+            raise LLPBenchError(
+                f"a model of {method!r} cannot be saved: it contains {reason}. Use texts or numbers as labels of bags "
+                "and names of classes, and another method (such as auto) if predictions need the Python session of the "
+                "fit."
+            )
+        with ZipFile(buffer := io.BytesIO(data), "a", ZIP_DEFLATED) as archive:
+            archive.writestr(HEADER, json.dumps(header, indent=1))
+        require_free(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            replace_file(folder / FILE, buffer.getvalue())
+        except OSError as error:
+            raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
 
-    header = _header(method)
-    try:
-        data = skops.io.dumps({"settings": settings, "model": model}, compression=ZIP_DEFLATED)
-        types = skops.io.get_untrusted_types(data=data)
-        reason = ", ".join(name for name in types if not _is_stored(name, header["module"]))
-    except Exception as error:  # any object of a plugin
-        reason = one_line(error)
-    if reason:
-        raise LLPBenchError(
-            f"a model of {method!r} cannot be saved: it contains {reason}. Use texts or numbers as labels of bags and "
-            "names of classes, and another method (such as auto) if predictions need the Python session of the fit."
-        )
-    with ZipFile(buffer := io.BytesIO(data), "a", ZIP_DEFLATED) as archive:
-        archive.writestr(HEADER, json.dumps(header, indent=1))
-    require_free(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_file(folder / FILE, buffer.getvalue())
-    except OSError as error:
-        raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {one_line(error)}") from error
+    @staticmethod
+    def read(folder: Path) -> tuple[dict[str, Any], FittedModel]:
+        """Return settings and model that `write` wrote. Raises `LLPBenchError` if missing, damaged or forged."""
+        import skops.io
+
+        file = folder / FILE
+        if not file.is_file():
+            raise LLPBenchError(f"{str(folder)!r} is not a model: it has no {FILE}. Give the folder that fit saved.")
+        try:
+            with ZipFile(file) as archive:
+                require_unpackable(archive, file)
+                header = json.loads(archive.read(HEADER))
+            version, method = header["llpbench"], str(header["method"])
+        except LLPBenchError:
+            raise
+        except Exception as error:  # a damaged file can have any content
+            raise LLPBenchError(
+                f"file {str(file)!r} is damaged or not a model. Fit and save the model again."
+            ) from error
+        model, again = f"the model in {str(folder)!r}", "Fit it again."
+        if header.get("format") == _FORMAT and method not in METHODS.names():
+            raise LLPBenchError(
+                f"{model} needs method {method!r} of a plugin that is not loaded. Use --plugin FILE.py (in Python, "
+                "import the file first)."
+            )
+        if header.get("format") != _FORMAT or header != _header(method) | {"llpbench": version}:
+            raise LLPBenchError(
+                f"{model} was written by llpbench {version} with other code of {method!r} or in another format, and "
+                f"this is {__version__}. {again}"
+            )
+        try:
+            types = skops.io.get_untrusted_types(file=file)
+            trusted = [name for name in types if _is_stored(name, header["module"])]
+            if unknown := [name for name in types if name not in trusted and name.startswith("llpbench.")]:
+                raise LLPBenchError(
+                    f"{model} was saved by another version of llpbench, which had {unknown[0]}. {again}"
+                )
+            content = skops.io.load(file, trusted=trusted)
+            settings, found = dict(content["settings"]), content["model"]
+            if not isinstance(found, FittedModel) or {each.name for each in fields(found)} != vars(found).keys():
+                raise TypeError("its content is not a fitted model of this version")
+        except LLPBenchError:
+            raise
+        except Exception as error:  # a forged file can have any content
+            raise LLPBenchError(f"{model} cannot be read: {one_line(error)}. {again}") from error
+        return settings, found
 
 
 def _header(method: str) -> dict[str, Any]:
@@ -128,51 +175,6 @@ def require_free(folder: Path) -> None:
         told = one_line(error)
     if told:
         raise LLPBenchError(f"the model cannot be written to {str(folder)!r}: {told}. Choose another folder.")
-
-
-def read_model(folder: Path) -> tuple[dict[str, Any], FittedModel]:
-    """Return settings and model of `write_model`. Raises `LLPBenchError` if they are missing, damaged or forged."""
-    import skops.io
-
-    file = folder / FILE
-    if not file.is_file():
-        raise LLPBenchError(f"{str(folder)!r} is not a model: it has no {FILE}. Give the folder that fit saved.")
-    try:
-        with ZipFile(file) as archive:
-            require_unpackable(archive, file)
-            header = json.loads(archive.read(HEADER))
-        version, method = header["llpbench"], str(header["method"])
-    except LLPBenchError:
-        raise
-    except Exception as error:  # a damaged file can have any content
-        raise LLPBenchError(f"file {str(file)!r} is damaged or not a model. Fit and save the model again.") from error
-    if header.get("format") == _FORMAT and method not in METHODS.names():
-        raise LLPBenchError(
-            f"the model in {str(folder)!r} needs method {method!r} of a plugin that is not loaded. Use "
-            "--plugin FILE.py (in Python, import the file first)."
-        )
-    if header.get("format") != _FORMAT or header != _header(method) | {"llpbench": version}:
-        raise LLPBenchError(
-            f"the model in {str(folder)!r} was written by llpbench {version} with other code of {method!r} or in "
-            f"another format, and this is {__version__}. Fit it again."
-        )
-    try:
-        types = skops.io.get_untrusted_types(file=file)
-        trusted = [name for name in types if _is_stored(name, header["module"])]
-        if unknown := [name for name in types if name not in trusted and name.startswith("llpbench.")]:
-            raise LLPBenchError(
-                f"the model in {str(folder)!r} was saved by another version of llpbench, which had {unknown[0]}. Fit "
-                "it again."
-            )
-        content = skops.io.load(file, trusted=trusted)
-        settings, model = dict(content["settings"]), content["model"]
-        if not isinstance(model, FittedModel) or {each.name for each in fields(model)} != vars(model).keys():
-            raise TypeError("its content is not a fitted model of this version")
-    except LLPBenchError:
-        raise
-    except Exception as error:  # a forged file can have any content
-        raise LLPBenchError(f"the model in {str(folder)!r} cannot be read: {one_line(error)}. Fit it again.") from error
-    return settings, model
 
 
 def _is_stored(name: str, plugin: str) -> bool:

@@ -12,20 +12,21 @@ import re
 import shlex
 from collections.abc import Collection, Container, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, argument, either, warn
+from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
-from llpbench.data.bag_tables import BagLabels, BagTable, ascending, matched, rows_of_bags
+from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.frames import is_numeric
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.columns import FeatureColumns, as_frame
-from llpbench.owndata.count_ranges import CountRanges, expected_counts, first_guess, read_ranges
-from llpbench.owndata.weights import repeats, require_people
+from llpbench.owndata.count_ranges import CountRanges
+from llpbench.owndata.weights import Repeats
 from llpbench.tables.column_names import csv_line
 from llpbench.tables.number_text import (
     NumberText,
@@ -94,108 +95,125 @@ class TrainingSet:
             return self
         bags, counts, people = self.ranges.bags, self.train.counts.copy(), self.counts.copy()
         of_known = replace(self.ranges, bags=(np.cumsum(self.train.known) - 1)[bags])
-        expected, size = expected_counts(self.known, of_known, held_out), self.train.sizes[bags]
+        expected, size = of_known.expected(self.known, held_out), self.train.sizes[bags]
         counts[bags] = np.column_stack([size - expected, expected])
         people[bags] = counts[bags] * (self.sizes[bags] / size)[:, None]
         train = replace(self.train, counts=counts)
         return replace(self, train=train, known=train.where_known(), counts=people)
 
+    @classmethod
+    def read(cls, X: Any, data: BagData, numbers: str) -> Self:
+        """Match rows with the data of their bags, with the errors and warnings of `LLPClassifier.fit`.
 
-def read_training_set(X: Any, data: BagData, numbers: str) -> TrainingSet:
-    """Match rows with the data of their bags, with the errors and warnings of `LLPClassifier.fit`.
+        `numbers` is the scaling of numbers.
+        """
+        frame, of_bags, table, deviation = as_frame(X), data.labels, data.table, data.noise
+        sampled, as_shares = data.counted == "whole bags", data.counted == "others"
+        if table is None:
+            raise LLPBenchError(f"proportions or counts of bags are missing. Give {argument('counts=')}.")
+        if not (deviation or as_shares):
+            _require_no_shares(table)
+        named = table.classes(data.classes)
+        _require_classes(len(named), len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
+        order = _ascending(named)
+        classes = [named[place] for place in order]
+        of_bags = of_bags.matched(table, drop_unmatched=data.drop_unmatched)
+        of_bags.require_people()
+        if deviation >= of_bags.sizes.max():
+            warn(
+                "large noise",
+                f"noise has a standard deviation of {deviation:,.6g}, but the largest bag has "
+                f"{of_bags.sizes.max():,.6g} rows, so counts say very little about a bag. Check that "
+                f"{argument('noise=')} is a scale of counts, not of shares or of a budget.",
+            )
+        _require_people_in_rows(frame, of_bags, table, data)
+        inside = np.flatnonzero(of_bags.of_row >= 0)
+        hint, suppress = _weights_hint(frame, of_bags, table, data.counted), data.suppress_impossible
+        found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
+        found = found[:, order]
+        if sampled or as_shares:
+            warn("total", table.likely_total())
+        suppressed, ranges, of_ranges = int((~table.known(of_bags)).sum()), None, set[Hashable]()
+        if data.ranges is not None:
+            ranges, of_ranges = CountRanges.read(data.ranges, of_bags, table, order, suppress)
+            size = np.asarray(of_bags.sizes, dtype=np.float64)
+            guess = ranges.first_guess(found, size)
+            found[ranges.bags] = np.column_stack([size[ranges.bags] - guess, guess])
+            suppressed -= len(of_ranges)
+        exact = table.is_counts and data.counted == "rows" and not deviation and of_bags.weights is None
+        warn("missing counts", _missing_counts(table, of_bags, named, of_ranges, of_rows=exact))
+        left_out = {
+            "rows": of_bags.alone,
+            "bags": len(table.names) - len(of_bags.names),
+            "suppressed": suppressed,
+            "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
+        }
+        keys = [*data.left_out]
+        copies = None if of_bags.weights is None else Repeats.of(frame.drop(columns=keys), of_bags)
+        places = inside if copies is None else copies.places
+        frame = frame.iloc[places].drop(columns=keys)
+        if not frame.shape[1]:
+            raise LLPBenchError(
+                f"{argument('X')} must have features, got only {keys}, which name the bags. Add features, or use "
+                f"{argument('keep_key=True')}."
+            )
+        columns = FeatureColumns(frame, numbers)  # refuses lists and other cells that are no values
+        require_no_texts_among_numbers(frame)
+        warn("identifier", _identifiers(frame))
+        warn("numbers as text", numbers_as_text_warning(frame))
+        warn("extreme values", columns.warning(len(frame)))
+        if copies is not None:
+            warn("rounded weights", copies.warning(len(inside)))
+        train = BaggedRows(columns(frame, new=False), of_bags.index(places), found, deviation)
+        warn("bag column", _bag_columns(frame, train, data.bag_columns))
+        warn("label", _label_columns(frame, train, classes))
+        if copies is not None:
+            noise = deviation * copies.ratio
+            train = replace(train, counts=copies.counts(found, noisy=deviation > 0), noise=noise)
+            ranges = (
+                None if ranges is None else ranges.scaled(train.sizes / np.asarray(of_bags.sizes, dtype=np.float64))
+            )
+        known = train.where_known()
+        if len(known.sizes) < 2:
+            raise LLPBenchError(
+                f"at least 2 bags must have known counts, got {len(known.sizes)} of {len(train.sizes):,}. Give more or "
+                "smaller bags."
+            )
+        if known.prior.max() == 1.0:
+            only = classes[int(known.prior.argmax())]
+            raise LLPBenchError(
+                f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add bags with "
+                "another class."
+            )
+        return cls(
+            columns=columns,
+            train=train,
+            known=known,
+            bags=of_bags.names,
+            counts=found,
+            sizes=of_bags.sizes,
+            classes=classes,
+            order=order,
+            nameless=table.columns is None or table.values.shape[1] == 1,
+            left_out=left_out,
+            ranges=ranges,
+        )
 
-    `numbers` is the scaling of numbers.
+
+def _ascending(classes: Sequence[Hashable]) -> list[int]:
+    """Return the positions of the classes in ascending order.
+
+    Raises `LLPBenchError` for fewer than two, repeated or mixed classes.
     """
-    frame, of_bags, table, deviation = as_frame(X), data.labels, data.table, data.noise
-    sampled, as_shares = data.counted == "whole bags", data.counted == "others"
-    if table is None:
-        raise LLPBenchError(f"proportions or counts of bags are missing. Give {argument('counts=')}.")
-    if not (deviation or as_shares):
-        _require_no_shares(table)
-    named = table.classes(data.classes)
-    _require_classes(len(named), len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
-    order = ascending(named)
-    classes = [named[place] for place in order]
-    of_bags = matched(of_bags, table, drop_unmatched=data.drop_unmatched)
-    require_people(of_bags)
-    if deviation >= of_bags.sizes.max():
-        warn(
-            "large noise",
-            f"noise has a standard deviation of {deviation:,.6g}, but the largest bag has {of_bags.sizes.max():,.6g} "
-            f"rows, so counts say very little about a bag. Check that {argument('noise=')} is a scale of counts, not "
-            "of shares or of a budget.",
-        )
-    _require_people_in_rows(frame, of_bags, table, data)
-    inside = np.flatnonzero(of_bags.of_row >= 0)
-    hint, suppress = _weights_hint(frame, of_bags, table, data.counted), data.suppress_impossible
-    found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
-    found = found[:, order]
-    if sampled or as_shares:
-        warn("total", table.likely_total())
-    suppressed, ranges, of_ranges = table.suppressed(of_bags), None, set[Hashable]()
-    if data.ranges is not None:
-        ranges, of_ranges = read_ranges(data.ranges, of_bags, table, order, suppress)
-        size = np.asarray(of_bags.sizes, dtype=np.float64)
-        guess = first_guess(found, size, ranges)
-        found[ranges.bags] = np.column_stack([size[ranges.bags] - guess, guess])
-        suppressed -= len(of_ranges)
-    exact = table.is_counts and data.counted == "rows" and not deviation and of_bags.weights is None
-    warn("missing counts", _missing_counts(table, of_bags, named, of_ranges, of_rows=exact))
-    left_out = {
-        "rows": of_bags.alone,
-        "bags": len(table.names) - len(of_bags.names),
-        "suppressed": suppressed,
-        "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
-    }
-    keys = [*data.left_out]
-    copies = None if of_bags.weights is None else repeats(frame.drop(columns=keys), of_bags)
-    places = inside if copies is None else copies.places
-    frame = frame.iloc[places].drop(columns=keys)
-    if not frame.shape[1]:
-        raise LLPBenchError(
-            f"{argument('X')} must have features, got only {keys}, which name the bags. Add features, or use "
-            f"{argument('keep_key=True')}."
-        )
-    columns = FeatureColumns(frame, numbers)  # refuses lists and other cells that are no values
-    require_no_texts_among_numbers(frame)
-    warn("identifier", _identifiers(frame))
-    warn("numbers as text", numbers_as_text_warning(frame))
-    warn("extreme values", columns.warning(len(frame)))
-    if copies is not None:
-        warn("rounded weights", copies.warning(len(inside)))
-    index = rows_of_bags(of_bags.of_row[places], len(of_bags.names))
-    train = BaggedRows(columns(frame, new=False), index, found, deviation)
-    warn("bag column", _bag_columns(frame, train, data.bag_columns))
-    warn("label", _label_columns(frame, train, classes))
-    if copies is not None:
-        noise = deviation * copies.ratio
-        train = replace(train, counts=copies.counts(found, noisy=deviation > 0), noise=noise)
-        ranges = None if ranges is None else ranges.scaled(train.sizes / np.asarray(of_bags.sizes, dtype=np.float64))
-    known = train.where_known()
-    if len(known.sizes) < 2:
-        raise LLPBenchError(
-            f"at least 2 bags must have known counts, got {len(known.sizes)} of {len(train.sizes):,}. Give more or "
-            "smaller bags."
-        )
-    if known.prior.max() == 1.0:
-        only = classes[int(known.prior.argmax())]
-        raise LLPBenchError(
-            f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add bags with another "
-            "class."
-        )
-    return TrainingSet(
-        columns=columns,
-        train=train,
-        known=known,
-        bags=of_bags.names,
-        counts=found,
-        sizes=of_bags.sizes,
-        classes=classes,
-        order=order,
-        nameless=table.columns is None or table.values.shape[1] == 1,
-        left_out=left_out,
-        ranges=ranges,
-    )
+    if len(classes) < 2 or len(set(classes)) < len(classes):
+        raise LLPBenchError(f"classes must be at least two, without repeats, got {list(classes)}")
+    mixed = f"classes must be all texts or all numbers, got {list(classes)}"
+    if not all(isinstance(label, TEXT_TYPES) for label in classes):
+        raise LLPBenchError(mixed)
+    try:
+        return sorted(range(len(classes)), key=lambda place: classes[place])  # type: ignore[arg-type,return-value]
+    except TypeError as error:
+        raise LLPBenchError(mixed) from error
 
 
 def _require_classes(classes: int, rows: int) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -22,10 +22,10 @@ import pandas as pd
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-from llpbench.data.bag_tables import BagLabels, rows_of_bags
+from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import column_of_rows
 from llpbench.tables.column_names import column_of
-from llpbench.tables.number_text import read_number_text
+from llpbench.tables.number_text import NumberText
 
 MOST_REPEATED = 2_000_000
 """Largest number of repeated rows."""
@@ -45,7 +45,7 @@ def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
 def weights_of_column(frame: pd.DataFrame, name: str, path: Path) -> FloatArray:
     """Return a column of a file as weights. Raises `LLPBenchError` as `read_weights` does, with the column's name."""
     column = column_of(frame, name, path)
-    values = column if pd.api.types.is_numeric_dtype(column) else read_number_text(column).values
+    values = column if pd.api.types.is_numeric_dtype(column) else NumberText.read(column).values
     return _finite(values, column, f" in column {str(column.name)!r}")
 
 
@@ -61,16 +61,6 @@ def _finite(values: pd.Series, column: pd.Series, where: str = "") -> FloatArray
     raise LLPBenchError(
         f"weights must be numbers from 0, got {shown}{where} ({plural(int(wrong.sum()), 'such row')} in all). {advice}"
     )
-
-
-def require_people(labels: BagLabels) -> None:
-    """Raise `LLPBenchError` for a bag whose weights are all 0."""
-    empty = [name for name, size in zip(labels.names, labels.sizes, strict=True) if not size > 0]
-    if empty:
-        raise LLPBenchError(
-            f"the weights of a bag must not all be 0, got bag {empty[0]!r} ({plural(len(empty), 'such bag')} in all). "
-            "Remove the rows of such bags."
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,31 +99,30 @@ class Repeats:
             "in all, each weight rounded up or down."
         )
 
-
-def repeats(frame: pd.DataFrame, labels: BagLabels) -> Repeats:
-    """Return the repetitions of rows with weights. Rows without a bag are left out."""
-    assert labels.weights is not None
-    weights = np.where(labels.of_row >= 0, labels.weights, 0.0)
-    people = np.asarray(labels.sizes, dtype=np.float64)
-    if not (weights % 1).any() and people.sum() <= MOST_REPEATED:
-        return Repeats(
-            np.repeat(np.arange(len(weights)), weights.astype(np.int64)), people.astype(np.int64), people, True
-        )
-    scale = min(1.0, MOST_REPEATED / people.sum())
-    sizes = np.maximum(np.rint(scale * people), 1.0)
-    order = np.lexsort((*_ranks(frame), labels.of_row))
-    order = order[labels.of_row[order] >= 0]
-    bag = labels.of_row[order]
-    shares = weights[order] / people[bag]
-    last = np.append(np.flatnonzero(np.diff(bag)), len(bag) - 1)
-    before = np.repeat(np.append(0.0, np.cumsum(shares)[last[:-1]]), np.diff(np.append(-1, last)))
-    ends = np.floor((np.cumsum(shares) - before) * sizes[bag] + 0.5 - 1e-9)
-    ends[last] = sizes
-    starts = np.append(0.0, ends[:-1])
-    starts[np.append(0, last[:-1] + 1)] = 0.0
-    times = np.zeros(len(weights), dtype=np.int64)
-    times[order] = (ends - starts).astype(np.int64)
-    return Repeats(np.repeat(np.arange(len(weights)), times), sizes.astype(np.int64), people, False)
+    @classmethod
+    def of(cls, frame: pd.DataFrame, labels: BagLabels) -> Self:
+        """Return the repetitions of rows with weights. Rows without a bag are left out."""
+        assert labels.weights is not None
+        weights = np.where(labels.of_row >= 0, labels.weights, 0.0)
+        people = np.asarray(labels.sizes, dtype=np.float64)
+        if not (weights % 1).any() and people.sum() <= MOST_REPEATED:
+            times, sizes = weights.astype(np.int64), people.astype(np.int64)
+            return cls(np.repeat(np.arange(len(times)), times), sizes, people, True)
+        scale = min(1.0, MOST_REPEATED / people.sum())
+        wanted = np.maximum(np.rint(scale * people), 1.0)
+        order = np.lexsort((*_ranks(frame), labels.of_row))
+        order = order[labels.of_row[order] >= 0]
+        bag = labels.of_row[order]
+        shares = weights[order] / people[bag]
+        last = np.append(np.flatnonzero(np.diff(bag)), len(bag) - 1)
+        before = np.repeat(np.append(0.0, np.cumsum(shares)[last[:-1]]), np.diff(np.append(-1, last)))
+        ends = np.floor((np.cumsum(shares) - before) * wanted[bag] + 0.5 - 1e-9)
+        ends[last] = wanted
+        starts = np.append(0.0, ends[:-1])
+        starts[np.append(0, last[:-1] + 1)] = 0.0
+        times = np.zeros(len(weights), dtype=np.int64)
+        times[order] = (ends - starts).astype(np.int64)
+        return cls(np.repeat(np.arange(len(weights)), times), wanted.astype(np.int64), people, False)
 
 
 def in_bags(
@@ -141,10 +130,10 @@ def in_bags(
 ) -> tuple[BaggedRows, Repeats | None]:
     """Return rows in bags, and the repetitions of rows with weights (`groups` first)."""
     if labels.weights is None:
-        return BaggedRows(rows, rows_of_bags(labels.of_row, len(labels.names)), counts), None
+        return BaggedRows(rows, labels.index(), counts), None
     columns = [*([] if groups is None else [groups]), *rows.numeric.T, *rows.categorical.T]
-    copies = repeats(pd.DataFrame(dict(enumerate(columns))), labels)
-    index = rows_of_bags(labels.of_row[copies.places], len(labels.names))
+    copies = Repeats.of(pd.DataFrame(dict(enumerate(columns))), labels)
+    index = labels.index(copies.places)
     repeated = Rows(*(part[copies.places] for part in rows))
     return BaggedRows(repeated, index, copies.counts(counts, noisy=True)), copies
 

@@ -84,12 +84,10 @@ def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:
 
 
 def _key_texts(keys: pd.Series) -> pd.Series:
-    return as_text(keys).str.strip().map(_key_text, na_action="ignore")
-
-
-def _key_text(text: str) -> str:
-    """Return a name of a bag: whole numbers without decimals, midnight without hour, composed letters."""
-    return plain(without_decimals(_without_midnight(text)))
+    """Return names of bags: whole numbers without decimals, midnight without hour, composed letters."""
+    return (
+        as_text(keys).str.strip().map(lambda text: plain(without_decimals(_without_midnight(text))), na_action="ignore")
+    )
 
 
 def _without_midnight(text: str) -> str:

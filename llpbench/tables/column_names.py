@@ -105,11 +105,6 @@ def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.
     return frame.iloc[:, known.index(column)]
 
 
-def has_column(frame: pd.DataFrame, name: str) -> bool:
-    """Return whether a table has a column of a name, as `column_of` finds it."""
-    return matching_column(name, [str(column) for column in frame.columns]) is not None
-
-
 def place_of(frame: pd.DataFrame, row: int) -> str:
     """Return the line of a row in its text, in which the first line is 1; in other files its number.
 

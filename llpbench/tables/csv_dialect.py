@@ -59,6 +59,37 @@ class FileFormat:
                 f"{argument('encoding')} must be one that Python knows, got {self.encoding!r}."
             ) from error
 
+    def dialect(self, text: str, default: str, wanted: Collection[str] = ()) -> _Dialect:
+        """Return the format of a text table, given its beginning.
+
+        `default`: separator if none is detected. `wanted`: columns that it should have. Raises `DataError` if two
+        separators are possible, or if the text is empty.
+        """
+        before, separator = self.skip_rows or 0, self.separator
+        if self.skip_rows is None and (sep := re.match(r'"?sep=(.)"?\s*[\r\n]', text)):
+            separator, before = separator or sep[1], 1
+        tables = {mark: _Records.of(text, mark, before) for mark in ([separator] if separator else _SEPARATORS)}
+        separator = separator or _separator(tables, default, wanted, may_skip=self.skip_rows is None)
+        table = tables[separator]
+        if not table.records:
+            raise DataError("is empty. Give a file with a header and rows.")
+        place = table.header() if self.skip_rows is None and not before else 0
+        names, rows = table.records[place], table.records[place + 1 :]
+        title = next((cell.strip() for cell in table.records[0] if cell.strip()), "")[:40]
+        note = f"skipped the lines before the header in line {table.ends[place]} ({title!r})" if place else ""
+        numbers = ""
+        columns = [[row[n].strip() for row in rows if n < len(row)] for n in range(len(names))]
+        decimal = self.decimal or _decimal(columns, separator)
+        if decimal == "," and self.decimal is None:
+            numbers = "read numbers with decimal commas (if these separate thousands: --decimal .)"
+        elif self.decimal is None and (grouped := _point_groups(columns)) is not None:
+            example = next(cell for cell in columns[grouped] if _POINT_GROUPS.fullmatch(cell))
+            numbers = (
+                f"read {example!r} in column {names[grouped]!r} with a decimal point; if points separate thousands: "
+                f"--decimal , --types '{names[grouped]}=number'"
+            )
+        return _Dialect(separator, decimal, names, table.ends[place], bool(rows), note, numbers)
+
 
 AS_IT_SHOWS = FileFormat()
 
@@ -131,38 +162,6 @@ class _Records:
         alone = all(sum(map(bool, cells)) <= 1 for cells in above) and any(cells[0] for cells in above)
         below = any(_NUMBER.fullmatch(cell.strip()) for record in self.records[place + 1 :] for cell in record)
         return place if is_header and (alone or below) else 0
-
-
-def read_dialect(text: str, form: FileFormat, default: str, wanted: Collection[str] = ()) -> _Dialect:
-    """Return the format of a text table, given its beginning.
-
-    `default`: separator if none is detected. `wanted`: columns that the table should have. Raises `DataError` if two
-    separators are possible, or if the text is empty.
-    """
-    before, separator = form.skip_rows or 0, form.separator
-    if form.skip_rows is None and (sep := re.match(r'"?sep=(.)"?\s*[\r\n]', text)):
-        separator, before = separator or sep[1], 1
-    tables = {mark: _Records.of(text, mark, before) for mark in ([separator] if separator else _SEPARATORS)}
-    separator = separator or _separator(tables, default, wanted, may_skip=form.skip_rows is None)
-    table = tables[separator]
-    if not table.records:
-        raise DataError("is empty. Give a file with a header and rows.")
-    place = table.header() if form.skip_rows is None and not before else 0
-    names, rows = table.records[place], table.records[place + 1 :]
-    title = next((cell.strip() for cell in table.records[0] if cell.strip()), "")[:40]
-    note = f"skipped the lines before the header in line {table.ends[place]} ({title!r})" if place else ""
-    numbers = ""
-    columns = [[row[n].strip() for row in rows if n < len(row)] for n in range(len(names))]
-    decimal = form.decimal or _decimal(columns, separator)
-    if decimal == "," and form.decimal is None:
-        numbers = "read numbers with decimal commas (if these separate thousands: --decimal .)"
-    elif form.decimal is None and (grouped := _point_groups(columns)) is not None:
-        example = next(cell for cell in columns[grouped] if _POINT_GROUPS.fullmatch(cell))
-        numbers = (
-            f"read {example!r} in column {names[grouped]!r} with a decimal point; if points separate thousands: "
-            f"--decimal , --types '{names[grouped]}=number'"
-        )
-    return _Dialect(separator, decimal, names, table.ends[place], bool(rows), note, numbers)
 
 
 def _separator(tables: Mapping[str, _Records], default: str, wanted: Collection[str], *, may_skip: bool) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 from pandas._libs.parsers import STR_NA_VALUES
 
 from llpbench.core.errors import DataError, either
@@ -21,8 +19,6 @@ from llpbench.tables.texts import as_text
 MISSING = frozenset(STR_NA_VALUES)
 """Texts that are missing values in columns other than names of bags."""
 _CATEGORY = 'astype("category")'
-_FIRST = 100
-_TRUE, _BOOLEAN = pa.array(["True", "TRUE", "true"]), pa.array(["True", "TRUE", "true", "False", "FALSE", "false"])
 _ALMOST_ALL = 0.99
 """Share of numbers above which the other values of a column are errors."""
 _FEWEST_VALUES = 200
@@ -67,60 +63,67 @@ class NumberText:
     is_code: bool
     """whether numbers have leading zeros, as codes do"""
 
+    @classmethod
+    def read(
+        cls,
+        series: pd.Series,
+        *,
+        decimal: str | None = None,
+        missing: Collection[str] = (),
+        known_gaps: bool = True,
+        default: str = ".",
+    ) -> Self:
+        """Read a column of texts as numbers.
 
-def read_number_text(
-    series: pd.Series,
-    *,
-    decimal: str | None = None,
-    missing: Collection[str] = (),
-    known_gaps: bool = True,
-    default: str = ".",
-) -> NumberText:
-    """Read a column of texts as numbers.
+        `decimal` is the decimal mark; None detects it, with this `default`. `missing` are further marks of missing
+        values, in addition to `GAPS` (unless `known_gaps` is False).
+        """
+        texts = as_text(series).str.strip()
+        codes, uniques = pd.factorize(texts)
+        known = pd.Series(uniques, dtype=object).astype(str)
+        gap = known.isin({"", *missing}) | (known.str.lower().isin(GAPS) & known_gaps)
+        bare = known.str.replace(r"^[~\u2248]\s*", "", regex=True).str.replace(r"^\((.*)\)$", r"-\1", regex=True)
+        bare = bare.str.replace("[\u2212\u2010\u2012\u2013\ufe63\uff0d]", "-", regex=True)
+        bare = bare.str.replace(rf"^([-+]?)\s*{_CURRENCY}\s*([-+]?)", r"\1\2", regex=True)
+        bare = bare.str.replace(rf"\s*{_CURRENCY}$", "", regex=True)
+        is_percent = bare.str.contains(r"\d\s*%$") & ~gap
+        bare = bare.str.replace(r"\s*%$", "", regex=True)
+        bare = bare.str.replace(r"^([\d.,]+)\s*-$", r"-\1", regex=True)
+        bare = bare.str.replace("(?<=\\d)[ \u00a0\u2009\u202f'\u2019_](?=\\d{3}(?:\\D|$))", "", regex=True)
+        if decimal is None:
+            point, comma = (bare[~gap].str.fullmatch(each) for each in (_CERTAIN_POINT, _CERTAIN_COMMA))
+            decimal = default if comma.any() == point.any() else "," if comma.any() else "."
+        if decimal == ",":
+            valid = bare.str.fullmatch(_COMMA) & bare.str.contains(r"\d")
+            plain = bare.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+        else:
+            valid = bare.str.fullmatch(_POINT) | bare.str.fullmatch(_COMMA_GROUPS)
+            plain = bare.str.replace(",", "", regex=False)
+        valid &= ~gap
+        percent = bool((valid & is_percent).sum() > (valid & ~is_percent).sum())
+        valid &= is_percent == percent
+        numbers = pd.to_numeric(plain.where(valid), errors="coerce").astype(float)
+        foreign = valid & (pd.to_numeric(known, errors="coerce") != numbers)
+        first = int(foreign.to_numpy().argmax()) if foreign.any() else None
+        rows = pd.Series(codes, index=series.index)
+        counts = rows.value_counts()
+        at = rows.to_numpy()
+        bad = (~valid & ~gap).to_numpy()
+        return cls(
+            values=pd.Series([*numbers, float("nan")], dtype=float).iloc[at].set_axis(series.index).rename(series.name),
+            decimal=decimal,
+            percent=percent,
+            gaps={known[place]: int(counts[place]) for place in known.index[gap] if known[place]},
+            broken=texts[pd.Series([*bad, False]).iloc[at].to_numpy()],
+            example=None if first is None else (str(known[first]), float(numbers[first])),
+            is_code=bool((known.str.fullmatch(r"0\d+") & valid).any()),
+        )
 
-    `decimal` is the decimal mark; None detects it, with this `default`. `missing` are further marks of missing
-    values, in addition to `GAPS` (unless `known_gaps` is False).
-    """
-    texts = as_text(series).str.strip()
-    codes, uniques = pd.factorize(texts)
-    known = pd.Series(uniques, dtype=object).astype(str)
-    gap = known.isin({"", *missing}) | (known.str.lower().isin(GAPS) & known_gaps)
-    bare = known.str.replace(r"^[~\u2248]\s*", "", regex=True).str.replace(r"^\((.*)\)$", r"-\1", regex=True)
-    bare = bare.str.replace("[\u2212\u2010\u2012\u2013\ufe63\uff0d]", "-", regex=True)
-    bare = bare.str.replace(rf"^([-+]?)\s*{_CURRENCY}\s*([-+]?)", r"\1\2", regex=True)
-    bare = bare.str.replace(rf"\s*{_CURRENCY}$", "", regex=True)
-    is_percent = bare.str.contains(r"\d\s*%$") & ~gap
-    bare = bare.str.replace(r"\s*%$", "", regex=True)
-    bare = bare.str.replace(r"^([\d.,]+)\s*-$", r"-\1", regex=True)
-    bare = bare.str.replace("(?<=\\d)[ \u00a0\u2009\u202f'\u2019_](?=\\d{3}(?:\\D|$))", "", regex=True)
-    if decimal is None:
-        point, comma = (bare[~gap].str.fullmatch(each) for each in (_CERTAIN_POINT, _CERTAIN_COMMA))
-        decimal = default if comma.any() == point.any() else "," if comma.any() else "."
-    if decimal == ",":
-        valid = bare.str.fullmatch(_COMMA) & bare.str.contains(r"\d")
-        plain = bare.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
-    else:
-        valid = bare.str.fullmatch(_POINT) | bare.str.fullmatch(_COMMA_GROUPS)
-        plain = bare.str.replace(",", "", regex=False)
-    valid &= ~gap
-    percent = bool((valid & is_percent).sum() > (valid & ~is_percent).sum())
-    valid &= is_percent == percent
-    numbers = pd.to_numeric(plain.where(valid), errors="coerce").astype(float)
-    foreign = valid & (pd.to_numeric(known, errors="coerce") != numbers)
-    first = int(foreign.to_numpy().argmax()) if foreign.any() else None
-    rows = pd.Series(codes, index=series.index)
-    counts = rows.value_counts()
-    at = rows.to_numpy()
-    bad = (~valid & ~gap).to_numpy()
-    return NumberText(
-        values=pd.Series([*numbers, float("nan")], dtype=float).iloc[at].set_axis(series.index).rename(series.name),
-        decimal=decimal,
-        percent=percent,
-        gaps={known[place]: int(counts[place]) for place in known.index[gap] if known[place]},
-        broken=texts[pd.Series([*bad, False]).iloc[at].to_numpy()],
-        example=None if first is None else (str(known[first]), float(numbers[first])),
-        is_code=bool((known.str.fullmatch(r"0\d+") & valid).any()),
-    )
+    def told(self, name: str) -> str:
+        """Return how a column was read: "column 'income': '41,132' is 41132, '-' is missing in 10 rows"."""
+        told = [f"{self.example[0]!r} is {self.example[1]:.10g}"] if self.example else []
+        told += [f"{mark!r} is missing in {plural(number, 'row')}" for mark, number in self.gaps.items()]
+        return f"column {name!r}: {', '.join(told) or 'read as numbers'}"
 
 
 def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterable[str] = ()) -> pd.Series:
@@ -136,7 +139,7 @@ def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterab
     >>> as_numbers(pd.Series(["$41,132", "(1,234)", "-"])).tolist()
     [41132.0, -1234.0, nan]
     """
-    found = read_number_text(series, decimal=decimal, missing=set(missing))
+    found = NumberText.read(series, decimal=decimal, missing=set(missing))
     if len(found.broken):
         marks = list(dict.fromkeys(found.broken))
         raise DataError(
@@ -178,20 +181,18 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
     clean = "Make them numbers or missing in the file, or leave the column out."
     if not told:
         return first + clean if unclean else ""
-    options = " ".join(f"--types {shlex.quote(f'{name}=number')}" for name in names)
-    given = f", missing={list(marks)}" if marks else ""
-    options += f" --missing {shlex.quote(csv_line(marks))}" if marks else ""
     return (
-        f"{first}To read numbers: {either(f'X[name] = llpbench.as_numbers(X[name]{given})', options)}. To keep a "
-        f"category: {either(_CATEGORY, '--types NAME=text')}."
+        f"{first}To read numbers: {_reading('X[name]', names, [*marks])}. To keep a category: "
+        f"{either(_CATEGORY, '--types NAME=text')}."
     ) + (f" Also column {'; '.join(unclean)}. {clean}" if unclean else "")
 
 
-def reading_of(name: str, found: NumberText) -> str:
-    """Return how a column was read: "column 'income': '41,132' is 41132, '-' is missing in 10 rows"."""
-    told = [f"{found.example[0]!r} is {found.example[1]:.10g}"] if found.example else []
-    told += [f"{mark!r} is missing in {plural(number, 'row')}" for mark, number in found.gaps.items()]
-    return f"column {name!r}: {', '.join(told) or 'read as numbers'}"
+def _reading(column: str, names: Sequence[str], marks: Sequence[str]) -> str:
+    """Return how to read columns as numbers: a `column` in Python, `names` of columns for `--types` in the shell."""
+    flags = [f"--types {shlex.quote(f'{name}=number')}" for name in names]
+    flags += [f"--missing {shlex.quote(csv_line(marks))}"] if marks else []
+    given = f", missing={[*marks]}" if marks else ""
+    return either(f"{column} = llpbench.as_numbers({column}{given})", " ".join(flags))
 
 
 def likely_numbers(series: pd.Series) -> NumberText | str | None:
@@ -209,7 +210,7 @@ def likely_numbers(series: pd.Series) -> NumberText | str | None:
     some = known.iloc[:_SAMPLE].astype(str)
     if not len(some) or some.str.contains(r"\d").mean() < 0.5:
         return None
-    found = read_number_text(known)
+    found = NumberText.read(known)
     number = found.values.notna()
     different = found.values[number].nunique()
     nearly_all = len(found.broken) <= (1 - _NEARLY_ALL) * len(known)
@@ -253,59 +254,7 @@ def _advice(name: str, found: NumberText) -> str:
     column, marks = f"X[{name!r}]", list(dict.fromkeys(found.broken))
     texts = [repr(text) for text in (*marks, *found.gaps)]
     meaning = f"{' and '.join(texts)} {verb(len(texts), 'means', 'mean')} missing"
-    flags = [f"--types {shlex.quote(f'{name}=number')}"] if found.gaps or found.example else []
-    flags += [f"--missing {shlex.quote(csv_line(marks))}"] if marks else []
-    given = f", missing={marks}" if marks else ""
-    number = either(f"{column} = llpbench.as_numbers({column}{given})", " ".join(flags))
+    number = _reading(column, [name] if found.gaps or found.example else [], marks)
     text = either(f"{column} = {column}.{_CATEGORY}", f"--types {shlex.quote(f'{name}=text')}")
     first = f"If {meaning}, use {number}." if len(marks) <= _MOST_MARKS else "Correct them."
     return f"{first} To keep the column as text, use {text}."
-
-
-def number_or_category(texts: pa.ChunkedArray, decimal: str, missing: Collection[str] = ()) -> pd.Series:
-    """Return a column as numbers if all its values are numbers, as bool if all are true or false, else as text.
-
-    Nulls, the texts of `MISSING` and `missing` are missing values.
-    """
-    numbers = None if missing else _numbers(texts, decimal)
-    if numbers is None:
-        texts = without(texts, {*MISSING, *missing})
-        numbers = _numbers(texts, decimal, pc.utf8_trim_whitespace)
-    if numbers is not None:
-        return numbers.to_pandas()
-    values = texts.drop_null()
-    if not all(pc.all(pc.is_in(some, _BOOLEAN)).as_py() for some in (values.slice(0, _FIRST), values)):
-        return texts.to_pandas()
-    return pc.if_else(pc.is_valid(texts), pc.is_in(texts, _TRUE), None).to_pandas()
-
-
-def without(texts: pa.ChunkedArray, marks: Collection[str]) -> pa.ChunkedArray:
-    """Return a column with nulls in place of marks of missing values."""
-    marked = pc.is_in(texts, pa.array(sorted(marks), texts.type))
-    return pc.if_else(marked, None, texts) if pc.any(marked).as_py() else texts
-
-
-def _numbers(
-    texts: pa.ChunkedArray, decimal: str, change: Callable[[pa.ChunkedArray], pa.ChunkedArray] = lambda texts: texts
-) -> pa.ChunkedArray | None:
-    """Return changed texts as whole numbers or floats; None if one is none.
-
-    Each failure takes time, so a few texts are tried first.
-    """
-    for kind in (pa.int64(), pa.float64()):
-        with suppress(pa.ArrowInvalid):
-            for some in (texts.drop_null().slice(0, _FIRST), texts):
-                found = _cast(change(some), kind, decimal)
-            return found
-    return None
-
-
-def _cast(texts: pa.ChunkedArray, kind: pa.DataType, decimal: str) -> pa.ChunkedArray:
-    """Return texts as numbers. Raises `pa.ArrowInvalid`."""
-    if decimal == ",":
-        if pc.any(pc.match_substring(texts, ".")).as_py():
-            raise pa.ArrowInvalid("a point among decimal commas")
-        texts = pc.replace_substring(texts, ",", ".")
-    if kind == pa.int64() and len(texts) <= _FIRST and pc.any(pc.match_substring(texts, "x")).as_py():
-        raise pa.ArrowInvalid("a hexadecimal number")
-    return pc.cast(texts, kind)

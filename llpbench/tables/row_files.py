@@ -9,12 +9,12 @@ import codecs
 import io
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import pandas as pd
@@ -27,9 +27,9 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from llpbench.core.errors import DataError, LLPBenchError, warn
 from llpbench.core.text import one_line, plural
 from llpbench.tables.column_names import column_of, csv_line, place_of, plain
-from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat, read_dialect
-from llpbench.tables.number_text import MISSING, number_or_category, read_number_text, reading_of, without
-from llpbench.tables.table_sources import HEAD, TableSource, parts_of, sources
+from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
+from llpbench.tables.number_text import MISSING, NumberText
+from llpbench.tables.table_sources import HEAD, TableSource
 from llpbench.tables.texts import as_text
 from llpbench.tables.workbooks import sheet_as_csv
 
@@ -39,24 +39,11 @@ _BLOCK = 1 << 20
 """Bytes of text that are parsed together."""
 _MOST_BYTES_OF_CELL, _MOST_BYTES_OF_CHUNK = 10**6, 10**9
 """Largest text, and largest column of texts in a row group of parquet: a small file can hold many gigabytes."""
-_BYTES_OF_A_VALUE = 8
-_UNPACKED = 4.0
-"""Assumed size of an unpacked text table, relative to the packed one."""
 _FEWEST_BYTES = 16
 """Length of the shortest file that is checked for UTF-16."""
 _MOST_MARKS = 5
-
-
-def read_rows(path: Path, types: Mapping[str, str] | None = None, **given: Any) -> pd.DataFrame:
-    """Return the table of a path: a file (CSV, packed or not, Excel, parquet), a folder or a pattern.
-
-    Arguments are those of `RowBatches`. The frame has `attrs["decimals"]`: the decimal mark of each column of texts
-    that was read as numbers, followed by "%" for percentages.
-
-    Raises `DataError` for a missing or invalid file, and for columns that do not have their declared type. Warns of
-    assumptions.
-    """
-    return RowBatches(path, types, **given).together()
+_FIRST = 100
+_TRUE, _BOOLEAN = pa.array(["True", "TRUE", "true"]), pa.array(["True", "TRUE", "true", "False", "FALSE", "false"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +93,7 @@ class RowBatches:
         columns: Sequence[Sequence[str]] = (),
         rows: int | None = None,
     ) -> None:
-        """Find the files.
+        """Find the files of a path: a file (CSV, packed or not, Excel, parquet), a folder or a pattern.
 
         `types` are columns that the user declares as text or numbers. `keys` are columns of names, whose texts stay
         unchanged (01001 is not 1001, NA is Namibia), and only empty cells are missing. With `features`, all other
@@ -121,9 +108,9 @@ class RowBatches:
         self._keys, self._features = [*map(plain, keys)], None if features is None else {*map(plain, features)}
         self._texts = {plain(name) for name, kind in self._types.items() if kind == "text"}
         self._default = None if decimals is None else "."
-        self._files = parts_of(path)
+        self._files = TableSource.files(path)
         """size and time of each part, before anything was read"""
-        self._sources = sources(path)
+        self._sources = TableSource.all(path)
         self._decimal: str | None = None
         """decimal mark of the first text"""
         self._line = 0
@@ -143,13 +130,13 @@ class RowBatches:
         except (pa.ArrowException, OSError):  # a pass reports it
             return None
 
-    def head(self) -> pd.DataFrame:
-        """Return the first batch, with the `attrs` of `read_rows`. Raises `DataError` if there are no rows."""
-        for batch in self:
-            if len(batch.frame):
-                batch.frame.attrs["decimals"] = dict(self.decimals)
-                return batch.frame
-        raise DataError(f"file {str(self.path)!r} has no rows.")
+    def rows_or_head(self, *, head: bool) -> pd.DataFrame:
+        """Return all rows, or the first batch (`head`). Raises `DataError` if there are none, and as `together`."""
+        frame = next((batch.frame for batch in self if len(batch.frame)), pd.DataFrame()) if head else self.together()
+        if not len(frame):
+            raise DataError(f"file {str(self.path)!r} has no rows. Give a file with rows below its header.")
+        frame.attrs["decimals"] = dict(self.decimals)
+        return frame
 
     def __iter__(self) -> Iterator[RowBatch]:
         """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
@@ -165,7 +152,12 @@ class RowBatches:
                     first += len(frame)
 
     def together(self) -> pd.DataFrame:
-        """Return all rows, as `read_rows` does. A column with numbers and texts is text."""
+        """Return all rows. A column with numbers and texts is text.
+
+        The frame has `attrs["decimals"]`: the decimal mark of each column of texts that was read as numbers, followed
+        by "%" for percentages. Raises `DataError` for a missing or invalid file, and for columns that do not have their
+        declared type. Warns of assumptions.
+        """
         with self._unchanged():
             frames, mixed = self._frames()
             if mixed:  # 7 is "7" beside texts, whatever stands beside it in its part
@@ -197,7 +189,7 @@ class RowBatches:
         self._require_unchanged()
 
     def _require_unchanged(self) -> None:
-        now = parts_of(self.path)
+        now = TableSource.files(self.path)
         if changed := [path for path in {**self._files, **now} if self._files.get(path) != now.get(path)]:
             raise DataError(
                 f"file {str(changed[0])!r} was changed, added or removed while {str(self.path)!r} was read. Run the "
@@ -274,7 +266,7 @@ class RowBatches:
         text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole).removeprefix("\ufeff")
         text = text if whole else text[: text.rfind("\n") + 1]
         try:
-            dialect = read_dialect(text, form, source.default, self._keys if self._features is None else ())
+            dialect = form.dialect(text, source.default, self._keys if self._features is None else ())
         except DataError as error:
             raise DataError(f"file {str(source.path)!r} {error}") from error
         names = _different(dialect.names, source.path)
@@ -329,9 +321,9 @@ class RowBatches:
                 values = column.to_pandas(integer_object_nulls=exact)
                 columns[name] = as_text(values) if known in self._texts else values
             elif is_key or known in self._texts:
-                columns[name] = (column if is_key else without(column, missing)).to_pandas()
+                columns[name] = (column if is_key else _without(column, missing)).to_pandas()
             else:
-                columns[name] = number_or_category(column, piece.decimal, self._form.missing)
+                columns[name] = _number_or_category(column, piece.decimal, self._form.missing)
         frame = pd.DataFrame(columns, copy=False)
         if piece.decimal is not None:
             frame.attrs["line"] = self._line
@@ -350,7 +342,7 @@ class RowBatches:
         earlier = self.decimals.get(name, self._default)
         default = (earlier or "").rstrip("%") or "."
         column = column_of(frame, name, part)
-        found = read_number_text(column, decimal=decimal, missing=self._form.missing, default=default)
+        found = NumberText.read(column, decimal=decimal, missing=self._form.missing, default=default)
         if len(broken := found.broken):
             marks = list(dict.fromkeys(broken))
             few = f" To declare marks of missing values: --missing {shlex.quote(csv_line(marks))}."
@@ -370,7 +362,7 @@ class RowBatches:
             self.decimals[name] = found.decimal + "%" * found.percent
             if name not in self._told:
                 self._told.add(name)
-                self._tell(f"file {str(part)!r}: {reading_of(name, found)}.")
+                self._tell(f"file {str(part)!r}: {found.told(name)}.")
         return found.values
 
     def _mixed(self, frame: pd.DataFrame, part: Path) -> list[str]:
@@ -469,16 +461,50 @@ def _too_long(path: Path, column: str, size: int) -> DataError:
     )
 
 
-def unpacked_bytes(path: Path) -> float:
-    """Return the approximate size of a table in memory in bytes, without reading it."""
-    total = 0.0
-    for source in sources(path):
-        if source.kind == "parquet":
-            try:
-                found = pq.read_metadata(source.path)
-            except (pa.ArrowException, OSError):  # the fit reports it
-                continue
-            total += found.num_rows * found.num_columns * _BYTES_OF_A_VALUE
-        else:
-            total += source.path.stat().st_size * (_UNPACKED if source.packed else 1.0)
-    return total
+def _number_or_category(texts: pa.ChunkedArray, decimal: str, missing: Collection[str] = ()) -> pd.Series:
+    """Return a column as numbers if all its values are numbers, as bool if all are true or false, else as text.
+
+    Nulls, the texts of `MISSING` and `missing` are missing values.
+    """
+    numbers = None if missing else _as_numbers(texts, decimal)
+    if numbers is None:
+        texts = _without(texts, {*MISSING, *missing})
+        numbers = _as_numbers(texts, decimal, pc.utf8_trim_whitespace)
+    if numbers is not None:
+        return numbers.to_pandas()
+    values = texts.drop_null()
+    if not all(pc.all(pc.is_in(some, _BOOLEAN)).as_py() for some in (values.slice(0, _FIRST), values)):
+        return texts.to_pandas()
+    return pc.if_else(pc.is_valid(texts), pc.is_in(texts, _TRUE), None).to_pandas()
+
+
+def _without(texts: pa.ChunkedArray, marks: Collection[str]) -> pa.ChunkedArray:
+    """Return a column with nulls in place of marks of missing values."""
+    marked = pc.is_in(texts, pa.array(sorted(marks), texts.type))
+    return pc.if_else(marked, None, texts) if pc.any(marked).as_py() else texts
+
+
+def _as_numbers(
+    texts: pa.ChunkedArray, decimal: str, change: Callable[[pa.ChunkedArray], pa.ChunkedArray] = lambda texts: texts
+) -> pa.ChunkedArray | None:
+    """Return changed texts as whole numbers or floats; None if one is none.
+
+    Each failure takes time, so a few texts are tried first.
+    """
+    for kind in (pa.int64(), pa.float64()):
+        with suppress(pa.ArrowInvalid):
+            for some in (texts.drop_null().slice(0, _FIRST), texts):
+                found = _cast(change(some), kind, decimal)
+            return found
+    return None
+
+
+def _cast(texts: pa.ChunkedArray, kind: pa.DataType, decimal: str) -> pa.ChunkedArray:
+    """Return texts as numbers. Raises `pa.ArrowInvalid`."""
+    if decimal == ",":
+        if pc.any(pc.match_substring(texts, ".")).as_py():
+            raise pa.ArrowInvalid("a point among decimal commas")
+        texts = pc.replace_substring(texts, ",", ".")
+    if kind == pa.int64() and len(texts) <= _FIRST and pc.any(pc.match_substring(texts, "x")).as_py():
+        raise pa.ArrowInvalid("a hexadecimal number")
+    return pc.cast(texts, kind)

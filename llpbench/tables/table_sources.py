@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from llpbench.core.errors import DataError
 from llpbench.core.files import open_packed, require_unpackable
 
@@ -17,6 +20,9 @@ _BOOKS = (".xlsx", ".xlsm")
 _PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz"}
 _ENDINGS = (*_TEXTS, *_BOOKS, ".parquet", ".pq")
 HEAD = 1 << 20
+_BYTES_OF_A_VALUE = 8
+_UNPACKED = 4.0
+"""Assumed size of an unpacked text table, relative to the packed one."""
 _PACKINGS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ": "xz"}
 _PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
 _FOREIGN = {
@@ -48,39 +54,41 @@ class TableSource:
         with self.open() as file:
             return file.read(HEAD)
 
+    @property
+    def values(self) -> float:
+        """Approximate size of the table in memory in bytes, without reading it."""
+        if self.kind != "parquet":
+            return self.path.stat().st_size * (_UNPACKED if self.packed else 1.0)
+        try:
+            found = pq.read_metadata(self.path)
+        except (pa.ArrowException, OSError):  # the fit reports it
+            return 0.0
+        return float(found.num_rows * found.num_columns * _BYTES_OF_A_VALUE)
 
-def sources(path: Path) -> list[TableSource]:
-    """Return the files of a path: a file, a folder or a pattern. Raises `DataError` if there is none, or no table."""
-    if str(path) == "-":
-        raise DataError("standard input cannot be read, got -. Give a file.")
-    if not (files := parts_of(path)):
-        what = f"folder {str(path)!r} has no table" if path.is_dir() else f"there is no file {str(path)!r}"
-        raise DataError(f"{what}. Give a .csv, .tsv, .xlsx or .parquet file, or a folder with such files.")
-    return [_source(each, _keys(each.relative_to(path)) if path.is_dir() else ()) for each in files]
+    @staticmethod
+    def all(path: Path) -> list[TableSource]:
+        """Return the files of a path (a file, a folder or a pattern). Raises `DataError` if there is none."""
+        if str(path) == "-":
+            raise DataError("standard input cannot be read, got -. Give a file.")
+        if not (files := TableSource.files(path)):
+            what = f"folder {str(path)!r} has no table" if path.is_dir() else f"there is no file {str(path)!r}"
+            raise DataError(f"{what}. Give a .csv, .tsv, .xlsx or .parquet file, or a folder with such files.")
+        return [_source(each, _keys(each.relative_to(path)) if path.is_dir() else ()) for each in files]
 
-
-def parts_of(path: Path) -> dict[Path, tuple[int, int]]:
-    """Return the files of a path that is a file, a folder or a pattern, each with its size and time; none if absent."""
-    if path.is_dir():
-        files = [each for each in path.rglob("*") if _is_part(each.relative_to(path))]
-    else:
-        files = [path] if path.exists() else [*map(Path, glob.glob(str(path), recursive=True))]
-    found = {}
-    for file in sorted(files):
-        with suppress(FileNotFoundError):  # removed just now
-            if not file.is_dir():
-                status = file.stat()
-                found[file] = status.st_size, status.st_mtime_ns
-    return found
-
-
-def is_among(path: Path, read: Path) -> bool:
-    """Return whether a file belongs to a path that is read (a file, a folder or a pattern)."""
-    if read.is_dir():
-        return bool(path.suffix) and read.resolve() in path.resolve().parents
-    if read.exists():
-        return path.exists() and path.samefile(read)
-    return path.resolve().match(str(read.absolute()))
+    @staticmethod
+    def files(path: Path) -> dict[Path, tuple[int, int]]:
+        """Return the files of a path (a file, a folder or a pattern), each with its size and time; none if absent."""
+        if path.is_dir():
+            files = [each for each in path.rglob("*") if _is_part(each.relative_to(path))]
+        else:
+            files = [path] if path.exists() else [*map(Path, glob.glob(str(path), recursive=True))]
+        found = {}
+        for file in sorted(files):
+            with suppress(FileNotFoundError):  # removed just now
+                if not file.is_dir():
+                    status = file.stat()
+                    found[file] = status.st_size, status.st_mtime_ns
+        return found
 
 
 def _is_part(path: Path) -> bool:

@@ -15,14 +15,13 @@ import pyarrow.parquet as pq
 from llpbench.core.errors import DataError
 from llpbench.core.files import obstacle, replaced
 from llpbench.core.text import frame_as_csv, one_line
-from llpbench.tables.table_sources import is_among
 
 _MOST_WAITING = 8
 """Number of batches to wait for the first value of a column, which determines its type."""
 
 
 def require_room(path: Path, inputs: Iterable[Path | None] = ()) -> None:
-    """Raise `DataError` if `write_rows` cannot write a file: another ending, no folder, a read-only folder.
+    """Raise `DataError` if `written` cannot write a file: another ending, no folder, a read-only folder.
 
     Also if the file would replace or join the `inputs` (files, folders or patterns).
     """
@@ -34,8 +33,17 @@ def require_room(path: Path, inputs: Iterable[Path | None] = ()) -> None:
     if not path.parent.is_dir():
         absent = str(path.parent)
         raise DataError(f"file {str(path)!r} cannot be written: there is no folder {absent!r}. Create it first.")
-    if any(is_among(path, each) for each in inputs if each is not None):
+    if any(_is_among(path, each) for each in inputs if each is not None):
         raise DataError(f"{str(path)!r} would replace or join the input files. Choose another name.")
+
+
+def _is_among(path: Path, read: Path) -> bool:
+    """Return whether a file belongs to a path that is read (a file, a folder or a pattern)."""
+    if read.is_dir():
+        return bool(path.suffix) and read.resolve() in path.resolve().parents
+    if read.exists():
+        return path.exists() and path.samefile(read)
+    return path.resolve().match(str(read.absolute()))
 
 
 def _in_six_digits(values: pd.Series) -> pd.Series:
@@ -48,12 +56,6 @@ def _in_six_digits(values: pd.Series) -> pd.Series:
         digits = 5 - np.floor(np.log10(np.abs(numbers)))
     unit = 10.0 ** np.where(np.isfinite(digits), digits, 0).clip(0, 20)
     return pd.Series(np.round(numbers * unit) / unit, index=values.index, name=values.name)
-
-
-def write_rows(frame: pd.DataFrame, path: Path, computed: Sequence[str] = ()) -> None:
-    """Write a table without its index, as `written` does."""
-    with written(path, computed) as write:
-        write(frame)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import torch
 from scipy.special import softmax
 from torch import Tensor
 
-from llpbench.blocks.assigning import adding_up, assigned, log_of
+from llpbench.blocks.assigning import assigned, log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BoolArray, FloatArray, IntArray, Task
 from llpbench.core.criteria import CRITERIA
@@ -218,7 +218,7 @@ def _whole_bag_metrics(task: Task, of_train: FloatArray) -> dict[str, float]:
     if task.test_bags is None or task.train_labels is None:
         return {}
     logits, labels = log_of(of_train), task.train_labels
-    proba = adding_up(logits, task.bags)
+    proba = BagCounts(task.bags).adding_up(logits)
     return {
         "auc-whole-bags": float(macro_auc(torch.from_numpy(proba)[None], torch.from_numpy(labels)[None])[0]),
         "accuracy-whole-bags": float((assigned(logits, task.bags) == labels).mean()),

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from llpbench.blocks.attention import LANES, Block, from_lanes, to_lanes
+from llpbench.blocks.attention import LANES, Block
 from llpbench.core.model import Random
+from llpbench.encoders.saint import _from_lanes, _to_lanes
 
 DIM, TOKENS = 12, 5
 
@@ -26,7 +27,7 @@ def make_rows(rows: int) -> Tensor:
 
 
 def by_lanes(block: Block, x: Tensor, random: Random | None = None) -> Tensor:
-    return from_lanes(block.lanes(to_lanes(x), random), len(x))
+    return _from_lanes(block.lanes(_to_lanes(x), random), len(x))
 
 
 @pytest.mark.parametrize("rows", [1, LANES, LANES + 7])
@@ -36,7 +37,7 @@ def test_both_layouts_give_equal_outputs(rows: int, prenorm: bool) -> None:
     expected = block(x, None)
     torch.testing.assert_close(by_lanes(block, x), expected, atol=1e-5, rtol=1e-5)
     for part in (slice(1), slice(1, None), slice(2, 4)):
-        some = from_lanes(block.lanes(to_lanes(x), None, part), len(x))
+        some = _from_lanes(block.lanes(_to_lanes(x), None, part), len(x))
         torch.testing.assert_close(some, expected[:, part], atol=1e-5, rtol=1e-5)
 
 

@@ -152,7 +152,7 @@ def test_component_means_and_values_match_rows(monkeypatch: pytest.MonkeyPatch) 
 def test_posteriors_and_effects_follow_counts(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     train = repeated(classes)
     fold(monkeypatch)
-    same = module.distinct_rows(train.rows)
+    same = module.Distinct.of_rows(train.rows)
     assert same is not None
     counts = BagCounts(train)
     cells, first = counts.folded(same)

@@ -64,7 +64,7 @@ def least_cross_entropy(targets: FloatArray, strength: float) -> FloatArray:
 class TestLinearFit:
     def fit(self, model: str, targets: FloatArray = TARGETS, strength: float = 0.7) -> FloatArray:
         x = sparse.csr_array(FEATURES)
-        return linear_fit(model, x, targets, WEIGHTS, strength)(x)
+        return linear_fit(model, x, targets, WEIGHTS, strength).proba(x)
 
     def test_logistic_minimises_soft_cross_entropy(self) -> None:
         expected = least_cross_entropy(TARGETS, 0.7)

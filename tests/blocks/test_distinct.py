@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from llpbench.blocks import distinct as module
-from llpbench.blocks.distinct import distinct_rows
+from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import Rows
 
 
@@ -20,7 +20,7 @@ def rows(number: int, values: int) -> Rows:
 def test_distinct_rows_represent_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
     table = rows(2000, 4)
-    found = distinct_rows(table)
+    found = Distinct.of_rows(table)
     assert found is not None
     assert len(found.first) == (4 + 1) * 9
     for part in table:
@@ -31,7 +31,7 @@ def test_distinct_rows_represent_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_few_or_mostly_distinct_rows_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert distinct_rows(rows(2000, 4)) is None
+    assert Distinct.of_rows(rows(2000, 4)) is None
     monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
-    assert distinct_rows(rows(2000, 30)) is None
-    assert distinct_rows(Rows(np.zeros((2000, 0)), np.zeros((2000, 0), int), np.zeros((2000, 0), bool))) is None
+    assert Distinct.of_rows(rows(2000, 30)) is None
+    assert Distinct.of_rows(Rows(np.zeros((2000, 0)), np.zeros((2000, 0), int), np.zeros((2000, 0), bool))) is None

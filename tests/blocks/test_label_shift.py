@@ -9,7 +9,7 @@ import pytest
 from bagged import predict, rows_of, schema_of
 from scipy.special import log_softmax
 
-from llpbench.blocks.label_shift import _are_chosen_by_label, _flatter
+from llpbench.blocks.linear import _are_chosen_by_label, _flatter
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Ragged
 from llpbench.core.seeding import generator
 

@@ -9,9 +9,10 @@ import pytest
 import torch
 from small import everything, make_bags, no_features
 
-from llpbench.blocks.losses import count_loss, difference_contrast, info_nce, proportion_loss
+from llpbench.blocks.losses import count_loss, info_nce, proportion_loss
 from llpbench.core.bags import Bags
 from llpbench.core.method import Pairs
+from llpbench.methods.tabllp_bdc import _difference_contrast
 
 
 def bags(mask: list[list[bool]], proportions: list[list[float]]) -> Bags:
@@ -40,7 +41,7 @@ def test_difference_contrast_matches_loop() -> None:
     forward = -sum(float(similarity[i].log_softmax(0)[j]) for i, j in positive) / 3
     backward = -sum(float(similarity[:, j].log_softmax(0)[i]) for i, j in positive) / 3
     for both, expected in ((True, (forward + backward) / 2), (False, forward)):
-        loss = difference_contrast(similarity, found, everything(4), everything(4), both)
+        loss = _difference_contrast(similarity, found, everything(4), everything(4), both)
         assert float(loss) == pytest.approx(expected, abs=1e-6)
 
 

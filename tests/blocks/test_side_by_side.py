@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from llpbench.blocks.side_by_side import background, in_background, later, side_by_side, with_workers, workers
+from llpbench.blocks.side_by_side import side_by_side, with_workers, workers
+from llpbench.blocks.trees import _in_background, _later, background
 
 
 def test_results_follow_order_of_items() -> None:
@@ -25,11 +26,11 @@ def test_workers_run_in_parallel() -> None:
 def test_background_thread_runs_inside_context_only() -> None:
     mine = threading.get_ident()
     with with_workers(2), background():
-        assert later(threading.get_ident).result() != mine
-        assert later(in_background).result()  # it sees the context
-    assert later(threading.get_ident).result() == mine
+        assert _later(threading.get_ident).result() != mine
+        assert _later(_in_background).result()  # it sees the context
+    assert _later(threading.get_ident).result() == mine
     with with_workers(1), background():
-        assert later(threading.get_ident).result() == mine
+        assert _later(threading.get_ident).result() == mine
 
 
 def test_leaving_background_waits_and_raises() -> None:
@@ -41,10 +42,10 @@ def test_leaving_background_waits_and_raises() -> None:
         done.append(1)
 
     with with_workers(2), background():
-        later(slow)
+        _later(slow)
         assert not done
         begin.set()
     assert done == [1]
     with pytest.raises(ZeroDivisionError), with_workers(2), background():
-        later(lambda: 1 // 0)
-    assert not in_background()
+        _later(lambda: 1 // 0)
+    assert not _in_background()

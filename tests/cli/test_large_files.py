@@ -13,7 +13,7 @@ from districts import counted, people
 from llpbench import LLPClassifier
 from llpbench.blocks import components
 from llpbench.cli import reading_options
-from llpbench.owndata import bag_effects, fitted
+from llpbench.owndata import bag_effects, group_estimates
 from llpbench.tables import row_files
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
@@ -81,7 +81,7 @@ GROUPS = ["estimate", "model", "--bag-column", "district", "--by", "town,owns"]
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bags are processed in several pieces, more than are kept in memory."""
     monkeypatch.setattr(bag_effects, "PIECE_ROWS", 64)
-    monkeypatch.setattr(fitted, "_PIECES_IN_MEMORY", 2)
+    monkeypatch.setattr(group_estimates, "_PIECES_IN_MEMORY", 2)
 
 
 def suppress(name: str) -> None:

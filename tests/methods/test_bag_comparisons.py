@@ -10,7 +10,7 @@ import torch
 from small import make_bags, no_features
 from torch import Tensor
 
-from llpbench.blocks.losses import bag_residuals, bag_sizes, mean_of_others
+from llpbench.blocks.losses import BagMeans
 from llpbench.core.bags import Bags
 from llpbench.methods.bag_contrast import _pair_contrast
 from llpbench.methods.debiased_square import _leave_out, _stretched
@@ -38,7 +38,7 @@ def drawn(*sizes: int) -> list[tuple[float, Tensor, Bags]]:
 
 @pytest.mark.parametrize("sizes", [(2, 2), (1, 3)])
 def test_expected_contrast_is_twice_variance_of_errors(sizes: tuple[int, int]) -> None:
-    found = sum(w * float(_pair_contrast(bag_residuals(lp, bags), bag_sizes(bags))) for w, lp, bags in drawn(*sizes))
+    found = sum(w * float(_pair_contrast(*BagMeans.residuals(lp, bags))) for w, lp, bags in drawn(*sizes))
     assert found == pytest.approx(0.4088, abs=1e-5)
 
 
@@ -48,11 +48,13 @@ PROPORTIONS, MEANS, PRIOR = torch.tensor([[0.5, 0.5], [0.75, 0.25]]), torch.tens
 
 def test_leave_out_equals_stream_corrected_by_step_mean() -> None:
     prior = torch.tensor(PRIOR)
-    assert float(_leave_out(MEANS - PROPORTIONS, MEANS, M4, prior)) == pytest.approx(0.12625, abs=1e-6)
-    assert float(streamed(MEANS - PROPORTIONS, MEANS, M4, prior, prior, 0.0)) == pytest.approx(0.12625, abs=1e-6)
+    assert float(_leave_out(MEANS - PROPORTIONS, BagMeans(MEANS, M4), prior)) == pytest.approx(0.12625, abs=1e-6)
+    assert float(streamed(MEANS - PROPORTIONS, BagMeans(MEANS, M4), prior, prior, 0.0)) == pytest.approx(
+        0.12625, abs=1e-6
+    )
     means = prior.expand(2, 2)  # constant predictions of the prior need no correction
     expected = (4 * (prior - PROPORTIONS).square().sum(dim=1)).mean()
-    assert torch.allclose(streamed(means - PROPORTIONS, means, M4, prior, prior, 0.99), expected)
+    assert torch.allclose(streamed(means - PROPORTIONS, BagMeans(means, M4), prior, prior, 0.99), expected)
 
 
 def test_stretch_of_predictions_by_step_bags_without_ties() -> None:
@@ -72,8 +74,8 @@ def test_stretch_of_predictions_by_step_bags_without_ties() -> None:
 def test_estimated_supervised_loss_is_unbiased(sizes: tuple[int, ...], baseline: str) -> None:
     total = 0.0
     for weight, log_proba, bags in drawn(*sizes):
-        means = _class_losses(log_proba, "cross-entropy").mean(dim=1)
-        total += weight * float(_bag_estimates(means, bag_sizes(bags), bags, baseline).mean())
+        means = BagMeans.of(_class_losses(log_proba, "cross-entropy"), bags)
+        total += weight * float(_bag_estimates(means, bags, baseline).mean())
     assert total == pytest.approx(0.725336, abs=1e-5)
     p = torch.tensor([0.7, 0.2, 0.1])
     brier = (torch.eye(3) - p).square().sum(dim=1)
@@ -81,10 +83,10 @@ def test_estimated_supervised_loss_is_unbiased(sizes: tuple[int, ...], baseline:
 
 
 def test_leave_one_out_means_weight_rows_and_lone_bag_has_no_baseline() -> None:
-    found = mean_of_others(torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([1.0, 2.0, 1.0]))
+    found = BagMeans(torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([1.0, 2.0, 1.0])).of_others(0.0)
     assert found.flatten().tolist() == pytest.approx([8 / 3, 2.5, 5 / 3])
-    assert mean_of_others(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 0.0])).flatten().tolist() == [0.0, 1.0]
-    means = torch.tensor([[0.5, 0.9]])
+    alone = BagMeans(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 0.0]))
+    assert alone.of_others(7.0).flatten().tolist() == [7.0, 1.0]
     bags = make_bags(no_features(1, 4), torch.ones(1, 4, dtype=torch.bool), [[0.5, 0.5]])
-    sizes = bag_sizes(bags)
-    assert torch.equal(_bag_estimates(means, sizes, bags, "others"), _bag_estimates(means, sizes, bags, "none"))
+    means = BagMeans(torch.tensor([[0.5, 0.9]]), torch.tensor([4.0]))
+    assert torch.equal(_bag_estimates(means, bags, "others"), _bag_estimates(means, bags, "none"))

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from llpbench.blocks.design import LinearColumns
-from llpbench.blocks.linear import LogitWeights, MeanOperator, probabilities
+from llpbench.blocks.linear import LogitWeights, MeanOperator
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.methods.alternating_mean_map import _alternated, _AlternatingMeanMapParams
 from llpbench.methods.inv_cal import _calibrated
@@ -120,7 +120,7 @@ class TestAlternatingMeanMap:
         path = self.path(pure)
         assert len(path) == 2  # the second finds nothing to change
         reference = LogisticRegression(C=1.0, tol=1e-10, max_iter=2000).fit(x, labels).predict_proba(x)
-        assert probabilities(path[0][1](x)) == pytest.approx(reference, abs=1e-5)
+        assert path[0][1].proba(x) == pytest.approx(reference, abs=1e-5)
 
     def test_equal_proportions_give_equal_predictions(self) -> None:
         train = made_up(2)

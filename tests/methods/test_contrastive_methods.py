@@ -11,12 +11,12 @@ from small import SCHEMA, moment, select, small_encoder, some_bags, stream
 from torch import Tensor
 from torch.nn import functional as F
 
-from llpbench.blocks.losses import difference_contrast, proportion_loss
+from llpbench.blocks.losses import proportion_loss
 from llpbench.blocks.pairing import pseudo_pairs
 from llpbench.core.bags import Bags
 from llpbench.core.method import Method, Now
 from llpbench.core.model import Model
-from llpbench.methods.tabllp_bdc import TabLLPBDC, _BDCParams
+from llpbench.methods.tabllp_bdc import TabLLPBDC, _BDCParams, _difference_contrast
 
 
 def now(epoch: float = 0.0, epochs: float = 300.0) -> Now:
@@ -42,7 +42,7 @@ def test_bdc_is_ramped_sum_of_two_losses() -> None:
     z = F.normalize(model.encode(bags).z, dim=-1)
     cosine = z[0] @ z[1].T
     pairs = pseudo_pairs(cosine, bags.mask[0], bags.mask[1], bags.counts, "linear")
-    contrast = difference_contrast(cosine / 0.2, pairs, bags.mask[0], bags.mask[1])
+    contrast = _difference_contrast(cosine / 0.2, pairs, bags.mask[0], bags.mask[1])
     for epoch, rising in ((0, math.exp(-5)), (150, math.exp(-5 / 4)), (299, math.exp(-5 / 300**2))):
         expected = rising * contrast + (1 - rising) * dllp(model, bags)
         assert torch.allclose(method.loss(model, bags, now(epoch)), expected, atol=1e-5)

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import expit, logit
 from small import bags_of, make_bags, no_features, toy_task
 
-from llpbench.blocks.transport import transported
+from llpbench.blocks.assigning import transported
 from llpbench.core.bags import Bags
 from llpbench.methods.llpfc import _forward_targets, _noisy_prior, _transition
 from llpbench.methods.rot import _counted_labels

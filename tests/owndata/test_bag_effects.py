@@ -13,9 +13,9 @@ from districts import counted, people
 from scipy.special import expit
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
-from llpbench.owndata import classifier, fitting
-from llpbench.owndata.bag_effects import held_out_predictions, learn_known_bags, shows_features_help
+from llpbench.owndata.bag_effects import KnownBags, held_out_predictions, shows_features_help
 from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.fitting import FitSettings
 
 SIZE = 40
 BAG = np.repeat(np.arange(60), SIZE)
@@ -52,7 +52,7 @@ def rows() -> tuple[FloatArray, FloatArray]:
 def test_stable_predictions_keep_spread(rows: tuple[FloatArray, FloatArray]) -> None:
     logits, _ = rows
     known = bagged(logits, drawn(expit(logits)))
-    learned = learn_known_bags(known, two(expit(logits)), two(expit(logits)))
+    learned = KnownBags.learn(known, two(expit(logits)), two(expit(logits)))
     assert learned.spread > 0.65
     assert learned.deviation < 0.15
     assert np.abs(learned.effects).max() < 0.2
@@ -64,10 +64,10 @@ def test_unstable_predictions_shrink_to_share(rows: tuple[FloatArray, FloatArray
     truth, fitted = expit(0.3 * logits + effects), two(expit(logits + effects))
     held_out = two(expit(logits + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
     known, fresh = bagged(logits, drawn(truth)), drawn(truth, seed=2)
-    learned = learn_known_bags(known, fitted, held_out)
+    learned = KnownBags.learn(known, fitted, held_out)
     assert learned.spread < 0.45
     assert learned.deviation > 0.4
-    in_sample = learn_known_bags(known, fitted, None)
+    in_sample = KnownBags.learn(known, fitted, None)
     loss = log_loss(learned(fitted, BAG)[:, 1], fresh)
     assert loss < log_loss(known.proportions[BAG, 1].clip(0.5 / SIZE, 1 - 0.5 / SIZE), fresh)
     assert loss < log_loss(in_sample(fitted, BAG)[:, 1], fresh) - 0.05
@@ -79,7 +79,7 @@ def test_unsupported_rows_get_bag_share(rows: tuple[FloatArray, FloatArray]) -> 
     truth = expit(-0.3 * logits + effects)
     known, fresh = bagged(logits, drawn(truth)), drawn(truth, seed=2)
     held_out = two(expit(logits + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
-    learned = learn_known_bags(known, two(expit(logits)), held_out)
+    learned = KnownBags.learn(known, two(expit(logits)), held_out)
     assert learned.spread < 0.12
     proba, share = learned(two(expit(logits)), BAG)[:, 1], known.proportions[BAG, 1]
     assert log_loss(proba, fresh) < log_loss((SIZE * share + 0.5) / (SIZE + 1), fresh) + 0.02
@@ -93,7 +93,7 @@ def test_count_noise_is_not_taken_for_effect(rows: tuple[FloatArray, FloatArray]
     exact = bagged(logits, (rng.random(len(logits)) < expit(logits)).astype(np.int64))
     counts = exact.counts + rng.normal(0, 8, 60)[:, None] * [-1, 1]
     noisy = (replace(exact, counts=counts, noise=noise) for noise in (8.0, 0.0))
-    deviations = [learn_known_bags(each, proba, proba).deviation for each in noisy]
+    deviations = [KnownBags.learn(each, proba, proba).deviation for each in noisy]
     assert deviations[0] < 0.25 < deviations[1]
 
 
@@ -130,13 +130,13 @@ def test_overfitted_trees_use_counts() -> None:
 
 @pytest.mark.parametrize(("bags", "fits"), [(5, 1), (12, 4)])
 def test_few_bags_are_not_held_out(bags: int, fits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    called = []
+    called, fit = [], FitSettings.fit
 
-    def fit_members(*given: Any, **others: Any) -> Any:
+    def counted_fit(self: FitSettings, *given: Any) -> Any:
         called.append(given)
-        return fitting.fit_members(*given, **others)
+        return fit(self, *given)
 
-    monkeypatch.setattr(classifier, "fit_members", fit_members)
+    monkeypatch.setattr(FitSettings, "fit", counted_fit)
     frame, where, votes = people(300, bags)
     model = LLPClassifier("bag-mean-linear").fit(frame, where, counts=counted(where, votes))
     for _ in range(2):

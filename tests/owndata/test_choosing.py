@@ -98,20 +98,6 @@ def test_intervals_are_corrected_for_overlapping_training() -> None:
     assert _corrected(gains, 0.25, comparisons=5)[1] < honest[0]
 
 
-def test_corrected_interval_has_stated_coverage() -> None:
-    """Two constants predict means of bags; the true difference of their errors is known."""
-    rng, covered, truth = np.random.default_rng(1), np.zeros(2), 1.0 - 1.0 / 32
-    for _ in range(300):
-        values, gains = rng.normal(0.0, 1.0, 40), []
-        for held in [held for _ in range(4) for held in np.array_split(rng.permutation(40), 5)]:
-            rest = np.delete(values, held).mean()
-            gains.append(((values[held] - 1.0) ** 2).mean() - ((values[held] - rest) ** 2).mean())
-        intervals = [_corrected(np.array(gains), ratio) for ratio in (0.0, 0.25)]
-        covered += [low < truth < high for _, low, high in intervals]
-    assert covered[0] / 300 < 0.85
-    assert covered[1] / 300 > 0.9
-
-
 def advice(doubts: Doubts = CALM, unsure: Any = (), **gains: Any) -> tuple[str, str]:
     """Advice on methods by their gain over `auto`, with its interval."""
     rows = {"auto": (0.0, 0.0, 0.0), YARDSTICK: (-3.0, -4.0, -2.0), **gains}

@@ -13,11 +13,7 @@ from districts import silent, warned
 from llpbench import LLPClassifier, as_numbers, choose
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.tables.column_names import matching_column, split_names
-from llpbench.tables.number_text import (
-    numbers_as_text_warning,
-    read_number_text,
-    require_no_texts_among_numbers,
-)
+from llpbench.tables.number_text import NumberText, numbers_as_text_warning, require_no_texts_among_numbers
 
 COLUMNS = ["district", "Doe, Jane", "Roe, Richard", "other"]
 
@@ -148,13 +144,13 @@ def test_decimal_mark_and_missing_marks_can_be_given() -> None:
 
 
 def test_percents_and_numbers_are_not_mixed() -> None:
-    found = read_number_text(pd.Series(["41%", "3%", "0.03"]))
+    found = NumberText.read(pd.Series(["41%", "3%", "0.03"]))
     assert (found.percent, found.broken.tolist()) == (True, ["0.03"])
 
 
 @pytest.mark.parametrize("text", ["12 kg", "10-20", "2020-01-01", "inf", "1,2,3", "12,34.5", "1.2.3", "0x10", "$", "%"])
 def test_invalid_numbers_are_missing(text: str) -> None:
-    assert read_number_text(pd.Series(["1", "2", text])).broken.tolist() == [text]
+    assert NumberText.read(pd.Series(["1", "2", text])).broken.tolist() == [text]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from scipy.stats import betabinom
 from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.choosing import choose
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.count_ranges import MOST, CountRanges, first_guess, read_range
+from llpbench.owndata.count_ranges import MOST, CountRanges, Range
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,12 @@ from llpbench.owndata.count_ranges import MOST, CountRanges, first_guess, read_r
     ],
 )
 def test_range_text_is_parsed(text: str, low: float, high: float) -> None:
-    assert read_range(text) == (low, high)
+    assert Range.read(text) == (low, high)
 
 
 @pytest.mark.parametrize("value", ["9-1", "<0", "12", "*", "", "-5", "2024-01-31", None, 5, np.nan, "a-b"])
 def test_invalid_range_text_is_refused(value: Any) -> None:
-    assert read_range(value) is None
+    assert Range.read(value) is None
 
 
 FRAME, BAGS, VOTES = people(600, 40)
@@ -89,7 +89,7 @@ def test_initial_count_is_expectation() -> None:
     bags = np.flatnonzero(count < 10)
     counts = np.column_stack([size - count, count])
     counts[bags] = np.nan
-    guess = first_guess(counts, size, CountRanges(bags, np.zeros(len(bags)), np.full(len(bags), 9.0)))
+    guess = CountRanges(bags, np.zeros(len(bags)), np.full(len(bags), 9.0)).first_guess(counts, size)
     inside = betabinom.pmf(np.arange(10), 40, 2.0, 10.0)
     assert guess == pytest.approx(np.full(len(bags), inside @ np.arange(10) / inside.sum()), abs=0.15)
     assert guess.mean() == pytest.approx(count[bags].mean(), abs=0.15)

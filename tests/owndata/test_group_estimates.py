@@ -15,8 +15,8 @@ from scipy.special import expit
 from llpbench import LLPBenchError, LLPClassifier, cross_table
 from llpbench.core.bags import FloatArray, Rows
 from llpbench.owndata import group_estimates
-from llpbench.owndata.group_estimates import NUMBERS, ClassCounts, _bounds, _EffectsOfGroups, _GroupedRows, read_groups
-from llpbench.owndata.logit_draws import ProcessDraws, process_of
+from llpbench.owndata.group_estimates import NUMBERS, Groups, _bounds, _Cells, _ClassCounts, _EffectsOfGroups
+from llpbench.owndata.logit_draws import ProcessDraws
 
 FAST = {"most_pairs": 0, "draws": 0}
 
@@ -25,14 +25,14 @@ def gp(frame: pd.DataFrame, bags: Any, counts: Any, **given: Any) -> LLPClassifi
     return LLPClassifier("bag-gp", params=FAST).fit(frame, bags, counts=counts, **given)
 
 
-def grouped(cells: dict[tuple[int, int], int]) -> _GroupedRows:
+def grouped(cells: dict[tuple[int, int], int]) -> _Cells:
     """Rows of (bag, group), so many of each."""
     keys = np.array([key for key, number in cells.items() for _ in range(number)])
-    return _GroupedRows(keys[:, 0], keys[:, 1], int(keys[:, 0].max()) + 1, int(keys[:, 1].max()) + 1)
+    return _Cells(np.bincount(keys[:, 0]), keys[:, 1], int(keys[:, 1].max()) + 1)
 
 
 def drawn_counts(
-    rows: _GroupedRows, proba: FloatArray, counts: ClassCounts, tau: float, rng: np.random.Generator
+    rows: _Cells, proba: FloatArray, counts: _ClassCounts, tau: float, rng: np.random.Generator
 ) -> FloatArray:
     """Draws for a model that is sure of its logits."""
     features = rows_of([[0.0]] * len(proba))
@@ -43,7 +43,7 @@ def drawn_counts(
     effects = _EffectsOfGroups(
         rows.groups, counts, tau, lambda some, draws: no_deviation(some, draws)[:, : group_estimates._FIRST]
     )
-    effects.add(rows, slice(0, rows.bags), features, proba)
+    effects.add(rows, slice(0, len(rows.bag_sizes)), features, proba)
     drawn = effects.draws(rng)
     return group_estimates._drawn_counts(rows, features, proba, counts, no_deviation, drawn, effects.tau, rng)
 
@@ -52,11 +52,11 @@ class TestBounds:
     def test_duncan_davis_bounds_match_hand_computation(self) -> None:
         """Bag 0: 6 women and 4 men, 7 of class. Bag 1: 2 and 8, 1 of class. Bag 2: 3 and 2, unknown."""
         rows = grouped({(0, 0): 6, (0, 1): 4, (1, 0): 2, (1, 1): 8, (2, 0): 3, (2, 1): 2})
-        least, most = _bounds(rows, ClassCounts(np.array([7.0, 1.0, np.nan])))
+        least, most = _bounds(rows, _ClassCounts(np.array([7.0, 1.0, np.nan])))
         assert least.tolist() == [3, 1, 0, 0, 0, 0]
         assert most.tolist() == [6, 4, 1, 1, 3, 2]
 
-        for inexact in (ClassCounts(np.array([7.0, 1.0, 2.0]), noise=2.0), ClassCounts(np.ones(3), of_rows=False)):
+        for inexact in (_ClassCounts(np.array([7.0, 1.0, 2.0]), noise=2.0), _ClassCounts(np.ones(3), of_rows=False)):
             least, most = _bounds(rows, inexact)
             assert least.tolist() == [0] * 6
             assert most.tolist() == [6, 4, 2, 8, 3, 2]
@@ -66,7 +66,7 @@ class TestDraws:
     def test_every_draw_matches_bag_counts(self) -> None:
         rows = grouped({(0, 0): 6, (0, 1): 4, (1, 0): 2, (1, 1): 8})
         proba = np.where(rows.bag_of_row == 0, 0.7, 0.1)
-        counts = ClassCounts(np.array([7.0, 1.0]))
+        counts = _ClassCounts(np.array([7.0, 1.0]))
         drawn = drawn_counts(rows, proba, counts, 0.1, np.random.default_rng(0))
         assert (drawn[:2].sum(axis=0) == 7).all()
         assert (drawn[2:].sum(axis=0) == 1).all()
@@ -74,14 +74,14 @@ class TestDraws:
 
     def test_draws_include_fractional_and_noisy_counts(self) -> None:
         rng, sizes = np.random.default_rng(0), np.array([10, 10])
-        drawn = np.stack([ClassCounts(np.array([2.25, np.nan])).drawn(sizes, rng) for _ in range(2000)])
+        drawn = np.stack([_ClassCounts(np.array([2.25, np.nan])).drawn(sizes, rng) for _ in range(2000)])
         assert set(drawn[:, 0]) == {2.0, 3.0}
         assert drawn[:, 0].mean() == pytest.approx(2.25, abs=0.05)
         assert np.isnan(drawn[:, 1]).all()
-        noisy = np.stack([ClassCounts(np.array([5.0, 9.0]), noise=2.0).drawn(sizes, rng) for _ in range(2000)])
+        noisy = np.stack([_ClassCounts(np.array([5.0, 9.0]), noise=2.0).drawn(sizes, rng) for _ in range(2000)])
         assert noisy[:, 0].std() == pytest.approx(2.0, abs=0.2)
         assert noisy.max() == 10
-        sampled = np.stack([ClassCounts(np.array([5.0, 0.0]), of_rows=False).drawn(sizes, rng) for _ in range(2000)])
+        sampled = np.stack([_ClassCounts(np.array([5.0, 0.0]), of_rows=False).drawn(sizes, rng) for _ in range(2000)])
         assert sampled[:, 0].std() == pytest.approx(np.sqrt(2.5), abs=0.15)
         assert (sampled[:, 1] == 0).all()
 
@@ -186,13 +186,13 @@ class TestGroups:
     frame = pd.DataFrame({"sex": ["f", "m", None, "f"], "age": [1, 2, 1, 1]})
 
     def test_groups_may_be_columns_or_labels(self) -> None:
-        found = read_groups(["sex", "age"], self.frame)
+        found = Groups.read(["sex", "age"], self.frame)
         assert len(found.labels) == 3
         assert found.of_row[0] == found.of_row[3]
-        assert read_groups(("a", "b", "a", "b"), self.frame).labels["group"].tolist() == ["a", "b"]
-        assert read_groups(pd.Series([3, 3, 1, 2], name="zone"), self.frame).labels["zone"].tolist() == [1, 2, 3]
+        assert Groups.read(("a", "b", "a", "b"), self.frame).labels["group"].tolist() == ["a", "b"]
+        assert Groups.read(pd.Series([3, 3, 1, 2], name="zone"), self.frame).labels["zone"].tolist() == [1, 2, 3]
         ages = pd.Series(pd.Categorical(["old", "young", "old", "old"], ["young", "middle", "old"]), name="band")
-        assert read_groups(ages, self.frame).labels["band"].tolist() == ["young", "old"]
+        assert Groups.read(ages, self.frame).labels["band"].tolist() == ["young", "old"]
 
     @pytest.mark.parametrize(
         ("by", "told"),
@@ -207,7 +207,7 @@ class TestGroups:
     )
     def test_invalid_group_is_refused(self, by: Any, told: str) -> None:
         with pytest.raises(LLPBenchError, match=told):
-            read_groups(by, self.frame)
+            Groups.read(by, self.frame)
 
 
 class TestRows:
@@ -215,10 +215,10 @@ class TestRows:
     def test_draws_have_posterior_variance(self, bags: int) -> None:
         """With fewer bags than features, and with more: the closed form is that of the effects of features."""
         frame, district, votes = people(1500, bags)
-        process = process_of(gp(frame[["age", "owns"]], district, counted(district, votes))._model.predictor)
-        assert process is not None
-        observed = process.observed[0]
-        weights = ProcessDraws(process)._weights(0, 4000, np.random.default_rng(0))[1:]
+        draws = ProcessDraws.of(gp(frame[["age", "owns"]], district, counted(district, votes))._model.predictor)
+        assert draws is not None
+        process, observed = draws.process, draws.process.observed[0]
+        weights = draws._weights(0, 4000, np.random.default_rng(0))[1:]
         widths = [len(part) for part in process.coefficients[0]]
         design = np.random.default_rng(1).normal(size=(4, len(weights)))
         expected = observed.variance()(design * np.sqrt(np.repeat(observed.scales, widths)))

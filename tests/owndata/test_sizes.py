@@ -17,10 +17,11 @@ from threadpoolctl import threadpool_info
 
 from llpbench import LLPBenchError, LLPClassifier
 from llpbench.blocks import bag_process, trees
-from llpbench.blocks.side_by_side import later, workers
+from llpbench.blocks.side_by_side import workers
+from llpbench.blocks.trees import _later
 from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Ragged
 from llpbench.core.metrics import holdout_criteria
-from llpbench.data.bag_tables import rows_of_bags
+from llpbench.data.bag_tables import BagLabels
 from llpbench.owndata import fitting, progress, scoring
 from llpbench.owndata.fitting import threads_for
 
@@ -34,7 +35,7 @@ def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, Ba
     counts[2] = np.nan
     index = [np.flatnonzero(of_row == bag).tolist() for bag in range(bags)]
     padded = in_bags(rows_of(rng.normal(size=(rows, 2)).tolist()), index, counts.tolist())
-    return padded, replace(padded, index=rows_of_bags(of_row, bags))
+    return padded, replace(padded, index=BagLabels(of_row, [*range(bags)]).index())
 
 
 def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +65,7 @@ def test_large_bags_are_not_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "MOST_PADDED", 100)
     of_row = np.append(np.repeat(np.arange(60), 2), np.full(500, 60))
     _, small = bagged(rows=len(of_row), bags=61)
-    bags = replace(small, index=rows_of_bags(of_row, 61), counts=np.ones((61, 2)))
+    bags = replace(small, index=BagLabels(of_row, [*range(61)]).index(), counts=np.ones((61, 2)))
     assert not any(fitting._held_out(bags, 0.5, seed)[60] for seed in range(20))
 
 
@@ -111,9 +112,9 @@ def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None
     grown: dict[int | None, int] = {}
 
     def watched(compute: object) -> object:
-        return later(lambda: (compute(), grown.setdefault(jobs, threading.get_ident()))[0])  # type: ignore[operator]
+        return _later(lambda: (compute(), grown.setdefault(jobs, threading.get_ident()))[0])  # type: ignore[operator]
 
-    monkeypatch.setattr(trees, "later", watched)
+    monkeypatch.setattr(trees, "_later", watched)
     found: dict[int | None, FloatArray] = {}
     for jobs in (1, 2):
         found[jobs] = LLPClassifier(n_jobs=jobs, random_state=3).fit(ROWS, BAGS, counts=COUNTS).predict_proba(ROWS)

@@ -22,7 +22,7 @@ from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.tables import row_files, table_sources
 from llpbench.tables.bag_keys import bag_keys
 from llpbench.tables.csv_dialect import FileFormat
-from llpbench.tables.row_files import RowBatches, read_rows
+from llpbench.tables.row_files import RowBatches
 
 FRAME = pd.DataFrame(
     {
@@ -35,6 +35,10 @@ FRAME = pd.DataFrame(
 PLAIN = FRAME.to_csv(index=False)
 OFFICE = FRAME.to_csv(index=False, sep=";", decimal=",")
 pytestmark = pytest.mark.filterwarnings("ignore::llpbench.core.errors.LLPBenchWarning")
+
+
+def read_rows(path: Path, **given: Any) -> pd.DataFrame:
+    return RowBatches(path, **given).together()
 
 
 def read(folder: Path, content: bytes | str, name: str = "rows.csv", **given: Any) -> pd.DataFrame:
