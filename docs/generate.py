@@ -41,8 +41,8 @@ INTRODUCTION = """# Methods
 Each method in two lines: what it does, and its loss or model. The linked file has the details, and differences from
 published code. `llpbench list params NAME` shows hyperparameters. `python docs/generate.py` writes this page.
 
-`--methods default` selects {default} of the {all} methods; the others are marked *extra*. `--methods all` selects all
-of them, and `--methods family:classical` a family.
+`--methods default` selects {default} of the {all} methods; the others, such as `count-linear` and `bag-contrast`, are
+marked *extra*. `--methods all` selects all of them, and `--methods family:classical` a family.
 
 | symbol | meaning |
 | --- | --- |
@@ -50,10 +50,12 @@ of them, and `--methods family:classical` a family.
 | k, mₖ | a bag and its number of rows |
 | p̄ₖ, nₖ | proportions and counts of bag k |
 | π | proportions over all training bags |
-| f(x) | predicted probabilities of a row |
-| z | row vector |
+| f(x), F(x) | predicted probabilities of a row; score of boosted trees |
+| z, rₖ | row vector; residual of a bag, meanᵢ f(xᵢ) − p̄ₖ |
 | L_bag | loss of [dllp](#dllp) |
-| L_Diff | contrast between rows of two bags ([tabllp-bdc](#tabllp-bdc)) |
+| L_Diff | InfoNCE on pairs of similar rows, assigned across two bags |
+| w, W, β | weights of a linear model |
+| [y = c], Σᵢ in bag k | 1 if y is c; sums of counts nₖ are over the rows of bag k |
 | t, T | epoch, and the largest number of epochs |
 
 *TabLLP-BDC paper*: "Class-aware and Augmentation-free Contrastive Learning from Label Proportion" by Jialiang Wang,

@@ -33,7 +33,7 @@ _PATH = AnyPath(path_type=Path)
 @click.option("--covariates", multiple=True, metavar="NAMES", help="Columns of numbers that may change outcomes.")
 @click.option("--among", multiple=True, metavar="NAMES", help="Give shares among these outcomes only. [default: all]")
 @click.option("--size-column", metavar="NAME", help="Number of people, if the other columns have shares.")
-@click.option("--weight-column", metavar="NAME", help="How often each precinct counts.")
+@click.option("--weight-column", metavar="NAME", help="Weight of each precinct: how often it counts.")
 @click.option(
     "--differences",
     type=_PATH,
@@ -59,14 +59,15 @@ def estimate_table(
     among: tuple[str, ...],
     formats: Formats,
 ) -> int:
-    """Estimate a table of groups by outcomes from precincts (ecological inference).
+    """Ecological inference: groups by outcomes, from precincts.
 
     PRECINCTS has a line for each precinct, with the number of people in each group and with each outcome, such as
     voters by race and votes by candidate. The file --out has the cells of all precincts together (precinct "all") and
     of each. They add up to both margins. Intervals are 95 %. Columns with _min and _max are the bounds of Duncan and
     Davis, and goodman is the regression of that name. --covariates names columns such as median income, whose effect
     on outcomes is the same for all groups; --differences shows by how much they shift the differences. With --among
-    ann,bob, shares are of people who voted for one of these.
+    ann,bob, shares are of people who voted for one of these. All this assumes that shares of a group do not change
+    systematically with a precinct's composition. A warning tests a part of it.
     """
     import pandas as pd
     from pandas.api.types import is_numeric_dtype

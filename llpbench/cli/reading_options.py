@@ -38,7 +38,7 @@ _FORMAT_OPTIONS = (
         "--missing",
         multiple=True,
         metavar="MARKS",
-        help="Marks of missing values in ROWS, such as '-,NA'; put a mark with a comma in double quotes.",
+        help="Marks of missing values, such as '-,NA'; put a mark with a comma in double quotes.",
     ),
 )
 

@@ -130,7 +130,7 @@ def _advancing(progress: Progress, name: str, total: int | None) -> Callable[[in
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileRows:
-    """Rows of files, a model that is applied to them, and what is known about their bags.
+    """Rows of files, a model that is applied to them, and data of their bags.
 
     Methods raise `LLPBenchError` for files that cannot be read or written. They warn of unknown bags and categories as
     `LLPClassifier.predict_proba` does.

@@ -224,8 +224,7 @@ def _first(board: Board) -> DataFrame:
     """Return the difference of each compared entry from the first one, with corrected p if it is tested."""
     parts = {}
     for entry, lead in comparisons(board).leads.items():
-        low, high = sorted((-board.sign * lead.low, -board.sign * lead.high))
-        parts[entry] = {**vars(lead), "points": -board.sign * lead.points, "low": low, "high": high}
+        parts[entry] = vars(lead.times(-board.sign))
     return DataFrame.from_dict(parts, orient="index")
 
 

@@ -232,11 +232,11 @@ def _case(case: str, board: Standings, *, similar: bool) -> dict[Heading, Field]
     worse = f"{len(board.worse)} of {len(board.compared)}" if len(board.compared) else "too few datasets"
     return {
         Heading("data", numeric=False): Field.text(case),
-        Heading("take", numeric=False): Field.text(_labels(ranked[:1])[0]),
+        Heading("highest mean", numeric=False): Field.text(_labels(ranked[:1])[0]),
         Heading("score"): Field.text(f"{board.metric} {ranked['mean'].iat[0]:.1f}"),
         **(as_good if similar else {}),
         Heading("second", numeric=False): Field.text(second),
-        Heading("significantly worse", numeric=False): Field.text(worse),
+        Heading("better than", numeric=False): Field.text(worse),
         Heading("datasets"): Field.text(f"{board.facts['datasets']:.0f}"),
     }
 

@@ -89,6 +89,11 @@ class MeanDifference:
         ends = (self.low, self.high) if self.has_interval else None
         return interval_text(self.points, ends, sign="+")
 
+    def times(self, sign: float) -> MeanDifference:
+        """Return the difference as it is (`sign` 1), or the other way round (-1)."""
+        low, high = sorted((sign * self.low, sign * self.high))
+        return replace(self, points=sign * self.points, low=low, high=high)
+
     @property
     def is_significant(self) -> bool:
         """Whether the mean differs from 0 after correction."""

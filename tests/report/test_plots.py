@@ -177,7 +177,7 @@ def test_differences_figure_compares_leader_with_ranked_entries() -> None:
     means = [points(line)[0][0] for line in ax.get_lines() if line.get_marker() == "o"]
     ends = [[x for x, _ in points(line)] for line in ax.get_lines() if line.get_marker() == "None"]
     for place, name in enumerate(("second", "third")):
-        gaps = [100 * (one - other) for one, other in zip(scores["first"], scores[name], strict=True)]
+        gaps = [100 * (other - one) for one, other in zip(scores["first"], scores[name], strict=True)]
         assert means[place] == pytest.approx(sum(gaps) / 3)
         assert ends[place] == pytest.approx(interval(gaps))
     assert not list(KINDS["differences"](fine(runs("a", 0.8, 0.9)), "x"))

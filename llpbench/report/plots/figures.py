@@ -60,15 +60,16 @@ _MOST_MARKS = 7
 
 
 def _differences(board: Board, name: str) -> Iterator[Drawing]:
-    """Draw the lead of the first entry over each method that it is compared with (`leaderboard.comparisons`)."""
+    """Draw the difference of each compared method from the first entry (`leaderboard.comparisons`)."""
     verdict = comparisons(board)
     if not verdict.leads:
         return
-    drawn = dict(sorted(verdict.leads.items(), key=lambda lead: lead[1].points)[:_MOST_LINES])
+    closest = sorted(verdict.leads.items(), key=lambda lead: lead[1].points)[:_MOST_LINES]
+    drawn = {entry: lead.times(-board.sign) for entry, lead in closest}
     worse = [entry for entry, lead in verdict.leads.items() if lead.is_better]
     first = _labels(board)[board.ranked[0]].strip()
     unit = "points" if board.metric.percent else "units"
-    label = f"lead of {first} in {unit} of {board.metric.title}"
+    label = f"{board.metric.title} minus that of {first}, in {unit}"
     yield _of_board(
         board,
         name,
