@@ -23,7 +23,7 @@ from llpbench.data.sources import Generated, OpenML
 from llpbench.data.specs import DatasetSpec, dataset_specs
 from llpbench.data.suites import suite_datasets
 from llpbench.results.frame import COLUMNS
-from llpbench.running.settings import OPTIONS, PRESETS, default
+from llpbench.running.settings import OPTIONS, PRESETS
 
 HEADINGS = {
     "floor": "Floors",
@@ -213,7 +213,7 @@ def columns() -> str:
 
 
 def _default(name: str) -> str:
-    value = default(name)
+    value = OPTIONS[name].default
     return (
         ""
         if value is None or isinstance(value, bool)

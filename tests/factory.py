@@ -6,11 +6,10 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from llpbench.core.cell import Cell, Protocol
+from llpbench.core.cell import Cell, Protocol, Tuning
 from llpbench.core.criteria import Regime
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import PROPORTION_BINS, SCHEMA, Chosen, CriterionResult, Record, Status, TuningRecord
-from llpbench.core.tuning_spec import Tuning
 
 PROTOCOL = {"epochs": 300, "patience": 20, "bags_per_step": 2}
 

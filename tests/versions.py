@@ -18,8 +18,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from llpbench.core.provenance import DIGITS, version_of
-from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS
+from llpbench.core.registry import BAGGINGS, DIGITS, ENCODERS, METHODS
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "tests" / "versions.txt"
@@ -41,7 +40,7 @@ def current() -> dict[str, Vouched]:
         for entry in registry.entries():
             package, _, name = entry.module.removeprefix("llpbench.").partition(".")
             folder = package if (ROOT / package).is_dir() else f"llpbench/{package}"
-            versions[f"{folder}/{name}.py"].append(f"{entry.name}={version_of(entry)}")
+            versions[f"{folder}/{name}.py"].append(f"{entry.name}={entry.version}")
     return {
         path: Vouched(",".join(versions[path]), hashlib.sha256((ROOT / path).read_bytes()).hexdigest()[:DIGITS])
         for path in sorted(versions)

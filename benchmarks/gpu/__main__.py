@@ -30,7 +30,7 @@ from benchmarks.gpu.part import end_children, run_part  # noqa: E402
 from benchmarks.gpu.rows import FILE, Box, Rows  # noqa: E402
 from benchmarks.gpu.sizes import sizes_for  # noqa: E402
 from llpbench.core.errors import LLPBenchError  # noqa: E402
-from llpbench.core.provenance import content_hash, software_facts  # noqa: E402
+from llpbench.core.provenance import software, software_facts  # noqa: E402
 
 PARTS = (correctness.PART, measures.PART, ray_check.PART, campaign.PART)
 
@@ -73,7 +73,7 @@ def main(
     _take_over(earlier, folder)
     kind = pick_device(device).type
     rows = Rows(folder, name_of(kind))
-    rows.add("software", "software", "ok", {**software_facts(), "content": content_hash()})
+    rows.add("software", "software", "ok", {**software_facts(), "content": software()["llpbench"]})
     faulthandler.dump_traceback_later(max(whole.left, 0.1) + _LATE, exit=True)
     watchdog = threading.Timer(whole.left, _end, (rows, folder, kind, "the time was over while a part ran"))
     watchdog.daemon = True

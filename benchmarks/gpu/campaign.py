@@ -28,7 +28,7 @@ from llpbench.results.merging import journal_files, merge
 from llpbench.results.staleness import comparison
 from llpbench.running.executors import Message, Warned
 from llpbench.running.obstacles import resolver
-from llpbench.running.planning import Planned, expand, make_plan
+from llpbench.running.planning import Plan, Planned, expand
 from llpbench.running.schedule import Ended, Job, Limit
 from llpbench.running.settings import Settings, resolve
 from llpbench.running.worker import Worker
@@ -99,7 +99,7 @@ def _wanted(
     every = cells(sizes)
     absent = [name for name in dict.fromkeys(cell.dataset for cell in every) if find_local(name, data_dir) is None]
     here = [cell for cell in every if cell.dataset not in absent]
-    plan = make_plan(map(Planned, map(resolver(), here)), range(sizes.seeds), records, why_stale=comparison())
+    plan = Plan.of(map(Planned, map(resolver(), here)), range(sizes.seeds), records, why_stale=comparison())
     return {each.cell.id: each for each in plan.cells}, absent
 
 

@@ -26,10 +26,11 @@ from llpbench.core.cell import Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.text import one_line
-from llpbench.results.journal import FILE, TOLERANCE, read
+from llpbench.results.journal import FILE, TOLERANCE, Contents
 from llpbench.running import runner
+from llpbench.running.cluster import Nodes
 from llpbench.running.display import Display
-from llpbench.running.executors import available, gpu_share
+from llpbench.running.executors import Resources
 from llpbench.running.schedule import Job
 from llpbench.running.settings import Settings, resolve
 
@@ -108,7 +109,7 @@ def _compare(folder: Path, device: str, box: Box, epochs: int) -> Values:
     _run(settings, watch, box)
     seconds["ray s"] = time.perf_counter() - clock
     return {"shares": shares, "killed": watch.killed, "most at once": watch.most, **seconds} | _verdict(
-        read(inline / FILE).records, read(by_ray / FILE).records, watch, exact=device == "cpu"
+        Contents.read(inline / FILE).records, Contents.read(by_ray / FILE).records, watch, exact=device == "cpu"
     )
 
 
@@ -141,10 +142,10 @@ def _run(settings: Settings, watch: _Watch, box: Box) -> None:
 
 def _shares(settings: Settings) -> list[float]:
     """Of the GPU, for each cell, as the executor chooses them; 0 without a GPU."""
-    if not available(settings.device).gpus:
+    if not Resources.of(settings.device).gpus:
         return [0.0, 0.0]
-    total, records = gpu()[1], read(settings.out / FILE).records.values()
-    return [gpu_share(record["memory_mb"], total) for record in records]
+    nodes, records = Nodes((), gpu()[1]), Contents.read(settings.out / FILE).records.values()
+    return [nodes.gpu_share(record["memory_mb"]) for record in records]
 
 
 def kill_a_worker() -> list[int]:

@@ -384,12 +384,12 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
 
 def _effect_rows(effects: Sequence[FeatureEffect]) -> Iterator[Sequence[str]]:
     """Yield effects of features: size, uncertainty, and where they are lowest and highest."""
-    from llpbench.core.effects import FeatureEffects, bin_text
+    from llpbench.core.effects import FeatureEffects
 
     for effect in FeatureEffects(effects).strongest(12):
         ends = []
         for place in (int(effect.values.argmin()), int(effect.values.argmax())):
-            ends += [f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}", bin_text(effect, place)]
+            ends += [f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}", effect.bin_text(place)]
         yield effect.name, f"{effect.importance:.2f}", f"{effect.undetermined:.2f}", *ends
 
 

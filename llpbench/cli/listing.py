@@ -5,12 +5,15 @@ Lists load neither rich nor the modules of entries, so they answer at once.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import fields
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -54,7 +57,7 @@ def _list(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
 
 def _lines(what: str | None, method: str | None) -> Iterator[str]:
     """Yield the lines of a list. Entries indexed from source are not imported."""
-    from llpbench.core.studies import STUDIES
+    from llpbench.results.studies import STUDIES
 
     if what is None:
         for each in _LISTED[:-1]:
@@ -146,17 +149,30 @@ def _suite(suite: SuiteEntry) -> _Item:
 
 def _hyperparameters(method: str) -> list[_Item]:
     """Return a method's hyperparameters: default, search range, condition, meaning."""
-    from llpbench.core.ranges import conditions, declarations, ranges
+    from llpbench.core.ranges import conditions, ranges
 
     declared = METHODS.get(method).Params
     searched, when = ranges(declared), conditions(declared)
     items = []
-    for name, (value, meaning) in declarations(declared).items():
+    for name, (value, meaning) in _declarations(declared).items():
         condition = when.get(name)
         only = condition and f"only where {condition.name} = {' or '.join(map(str, condition.values))}"
         facts = (f"default {value}", f"searched {searched[name]}" if name in searched else "", only or "")
         items.append(_Item(name, facts, [meaning]))
     return items
+
+
+def _declarations(params: type) -> dict[str, tuple[Any, str]]:
+    """Return default and meaning (the text under the field) of every hyperparameter, in the order of declaration."""
+    meanings: dict[str, str] = {}
+    for cls in reversed(params.__mro__[:-1]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
+        for line, following in pairwise(body):
+            told = following.value if isinstance(following, ast.Expr) else None
+            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+                text = told.value if isinstance(told, ast.Constant) else ""
+                meanings[line.target.id] = " ".join(str(text).split())
+    return {field.name: (field.default, meanings.get(field.name, "")) for field in fields(params)}
 
 
 @click.command("check", cls=Command, examples=("llpbench check my_method.py", "llpbench check dllp"))

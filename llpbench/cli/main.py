@@ -39,10 +39,9 @@ from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.record import Record, TuningRecord
-    from llpbench.core.studies import Study
     from llpbench.report.publishing import Published
-    from llpbench.results.journal import Contents
-    from llpbench.results.merging import Preference
+    from llpbench.results.journal import Contents, Preference
+    from llpbench.results.studies import Study
     from llpbench.running.planning import Plan
 
 
@@ -157,11 +156,11 @@ def _run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) ->
         return _show_plan(settings)
     from llpbench.interactive.loaded import Results
     from llpbench.running import runner
-    from llpbench.running.display import make_display
+    from llpbench.running.display import Display
     from llpbench.tuning.configurations import write_configurations
 
     chosen = None if settings.study is None else _select_studies(settings.study)
-    summary = runner.run(settings, make_display())
+    summary = runner.run(settings, Display.on_stderr())
     write_configurations(summary.contents.tunings.values(), settings.out)
     results = Results.of(summary.contents)
     published = results.publish(settings.out, plots=settings.out / PLOTS if settings.plots else None)
@@ -187,11 +186,11 @@ def _tune(preset: str | None, config: str | None, **flags: Any) -> int:
     if settings.tune is None:
         settings = _settings(preset, config, flags | {"tune": str(_TRIALS)})
     from llpbench.running import runner
-    from llpbench.running.display import make_display
+    from llpbench.running.display import Display
     from llpbench.tuning.configurations import FOLDER, write_configurations
 
     settings = replace(settings, tune_only=True)
-    summary = runner.run(settings, make_display())
+    summary = runner.run(settings, Display.on_stderr())
     made = summary.contents.tunings
     print_table(
         ["cell", "criterion", "trials", "stopped", "failed", "default", "best", "changed"],
@@ -318,15 +317,15 @@ def _compare(rivals: str | None, against: str | None, ablations: bool, journals:
         return 0
     from llpbench.report.comparing import compare, shared_tasks
     from llpbench.report.terminal import render
-    from llpbench.results.merging import join_tunings
-    from llpbench.results.staleness import stale_runs, stale_searches
+    from llpbench.results.journal import Contents
+    from llpbench.results.staleness import stale_reasons
 
     if against is None:
         against, told = shared_tasks(merged.counting.values())
         echo(told)
     reference = _merged([against])
-    tunings = list(join_tunings(reference.tunings, merged.tunings).values())
-    stale = stale_runs([*reference.counting.values(), *merged.counting.values()]) | stale_searches(tunings)
+    tunings = list(Contents.joined([reference, merged]).tunings.values())
+    stale = stale_reasons([*reference.counting.values(), *merged.counting.values(), *tunings])
     named = [*filter(None, (name.strip() for name in (rivals or "").split(",")))]
     found = compare(merged.counting, reference.counting, tunings, stale, rivals=named, ablations=ablations)
     for line in (*found.ranks(), *found.differences, *found.remarks):
@@ -355,7 +354,7 @@ def _show_plan(settings: Settings) -> int:
         echo(f"impossible: {reason}")
     for doubt in found.doubts:
         echo(f"warning: {doubt}")
-    echo(f"{runner.counts(found)}; {runner.about(estimate)} one after the other")
+    echo(f"{found}; {estimate} one after the other")
     return 0
 
 
@@ -410,9 +409,9 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside:
     from llpbench.report.terminal import render_tables
     from llpbench.report.wording import caption
     from llpbench.results.frame import tidy
-    from llpbench.results.staleness import stale_runs
+    from llpbench.results.staleness import stale_reasons
 
-    frame = tidy(records, stale_runs(records))
+    frame = tidy(records, stale_reasons(records))
     found = [(study, study_tables(study, frame)) for study in chosen]
     if beside:
         compared, summary = beside_paper([table for _, tables in found for table in tables])
@@ -426,9 +425,9 @@ def _show_studies(chosen: Sequence[Study], records: Sequence[Record], *, beside:
 
 
 def _select_studies(pattern: str) -> list[Study]:
-    from llpbench.core.studies import select
+    from llpbench.results.studies import Study
 
-    return select(pattern)
+    return Study.select(pattern)
 
 
 def _of_datasets(records: Iterable[Record], pattern: str | None) -> list[Record]:

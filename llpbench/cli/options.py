@@ -11,7 +11,7 @@ import click
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import FAMILIES
 from llpbench.core.text import hint
-from llpbench.running.settings import DEFAULT_PRESET, OPTIONS, PRESETS, default
+from llpbench.running.settings import DEFAULT_PRESET, OPTIONS, PRESETS
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
@@ -184,7 +184,7 @@ def run_options(command: _Decorated) -> _Decorated:
     for name, option in reversed(OPTIONS.items()):
         if option.read.form == "file":
             continue
-        text = f"{option.help}{_default(default(name))}"
+        text = f"{option.help}{_default(option.default)}"
         if option.read.form == "switch":
             decorate = click.option(f"--{name}/--no-{name}", default=None, help=text)
         else:
@@ -223,8 +223,9 @@ journal_option = click.option(
     metavar="PATH",
     help="Journal file or folder, or the name of published results, such as core. May be repeated. [default: OUT]",
 )
+_OUT = OPTIONS["out"]
 out_option = click.option(
-    "--out", type=AnyPath(), metavar="DIR", default=str(default("out")), show_default=True, help=OPTIONS["out"].help
+    "--out", type=AnyPath(), metavar="DIR", default=str(_OUT.default), show_default=True, help=_OUT.help
 )
 
 

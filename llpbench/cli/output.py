@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
-
-from llpbench.core.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +39,17 @@ class OutputError(Exception):
 
 def echo(text: str, *, err: bool = False) -> None:
     """Print a line without control characters, whatever its source."""
-    click.echo(printable(text), err=err)
+    click.echo(_printable(text), err=err)
+
+
+def _printable(text: str) -> str:
+    """Return a text with escaped control characters (except line ends), which a terminal would execute."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char == "\n" or unicodedata.category(char) == "Zs" else ascii(char)[1:-1]
+        for char in text
+    )
 
 
 def tables_console() -> Console:
@@ -63,7 +72,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        cells = zip(headings, map(printable, row), strict=True)
+        cells = zip(headings, map(_printable, row), strict=True)
         styled = ((cell, _STYLES[cell] if heading in ("state", "result") else "") for heading, cell in cells)
         table.add_row(*(Text(cell, style=style) for cell, style in styled))
     tables_console().print(table)

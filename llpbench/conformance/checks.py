@@ -20,7 +20,7 @@ from torch import Tensor
 
 from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Subject, require, with_awkward
 from llpbench.core.bags import Bags, Rows, Task
-from llpbench.core.cell import Protocol
+from llpbench.core.cell import Protocol, Tuning
 from llpbench.core.criteria import CRITERIA, Regime
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import temporary_folder
@@ -31,7 +31,6 @@ from llpbench.core.model import Model, Network, Random
 from llpbench.core.ranges import ranges
 from llpbench.core.tables import Assignment, Table
 from llpbench.core.text import fault
-from llpbench.core.tuning_spec import Tuning
 from llpbench.data.baggings import grouped
 from llpbench.data.tasks import count_labels
 from llpbench.data.toy import constant_proportions, permuted_within, pure_bags, toy_assignment, toy_table
@@ -399,17 +398,17 @@ def _search(
     subject: Subject, regime: Regime, space: dict[str, Any], table: Table, assignment: Assignment
 ) -> tuple[list[Trial], Any]:
     """Return the trials without their times, and the selection of each criterion."""
-    from llpbench.tuning.search import opened  # Optuna
+    from llpbench.tuning.search import Search  # Optuna
     from llpbench.tuning.trials import Bench, without_test
-    from llpbench.tuning.tuning_runs import choices, make_trials
+    from llpbench.tuning.tuning_runs import choices
 
     protocol = Protocol(epochs=_EPOCHS, patience=_EPOCHS)
     cell = make_cell(subject.name, "adult", bag_size=assignment.train.shape[1], encoder="mlp", protocol=protocol)
     tuning = Tuning(cell, regime, _TRIALS, space, together=1 if subject.direct else _ARCHITECTURES, eta=_ETA)
     task = without_test(subject.task(table, assignment), tuning)
     bench = Bench(tuning, task, Machine(), most=None if getattr(subject.declared, "stackable", True) else 1)
-    with opened(tuning, None) as search:
-        made = [replace(trial, seconds=0.0) for trial in make_trials(search, bench)]
+    with Search.opened(tuning, None) as search:
+        made = [replace(trial, seconds=0.0) for trial in bench.finish(search)]
     return made, choices(tuning, made)
 
 

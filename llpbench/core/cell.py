@@ -1,7 +1,8 @@
-"""One benchmark cell: a specification without a seed, and its content hash. `training/specification.py` creates cells.
+"""Cells and tunings: specifications with a content hash. `training/specification.py` creates cells.
 
-A cell's id is the hash of its canonical specification. Order, paths, hardware, device, threads and executor do not
-affect it, because they belong to the `Environment`.
+A cell is a specification without a seed, a tuning a search for its hyperparameters. The id of either is the hash of its
+canonical specification. Order, paths, hardware, device, threads and executor do not affect it, because they belong to
+the `Environment`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, GUIDES, Criterion, Regime
 from llpbench.core.errors import LLPBenchError
 
 NUMBERS = ("z", "scores", "robust")
@@ -20,6 +22,9 @@ NUMBERS = ("z", "scores", "robust")
 
 GIVEN = "given"
 """bagging of datasets that have published counts of bags and no labels"""
+
+NATURAL = "natural"
+"""bags of single keys, whatever the keys are, as one bagging of reports"""
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class Cell:
     @cached_property
     def id(self) -> str:
         """Content hash of `spec`, 16 hexadecimal digits."""
-        return spec_hash(self.spec)
+        return _hash(self.spec)
 
     def run_id(self, seed: int) -> str:
         """Return the name of one seed of this cell in the journal."""
@@ -102,25 +107,10 @@ class Cell:
         return f"{self.method}{encoder} on {self.dataset} {bagging_text(self.bagging, self.max_bags)}{size}"
 
 
-def spec_hash(spec: Mapping[str, Any]) -> str:
+def _hash(spec: Mapping[str, Any]) -> str:
     """Return the hash of a specification, 16 hexadecimal digits."""
     text = json.dumps(spec, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-NATURAL = "natural"
-
-
-def without_key(bagging: str) -> tuple[str, str]:
-    """Return the kind of bags and their key: for `column:by=date:split=bags`, `natural:split=bags` and `date`.
-
-    The key is empty for bags of all other baggings.
-    """
-    name, *options = bagging.split(":")
-    keys = [option.removeprefix("by=") for option in options if option.startswith("by=")]
-    if name != "column" or len(keys) != 1:
-        return bagging, ""
-    return ":".join([NATURAL, *(option for option in options if not option.startswith("by="))]), keys[0]
 
 
 def is_without_labels(bagging: str) -> bool:
@@ -131,6 +121,91 @@ def is_without_labels(bagging: str) -> bool:
 def bagging_text(bagging: str, max_bags: int | None) -> str:
     """Return the bagging as text; a limited number of training bags comes first: `ordered`, `13 ordered`."""
     return bagging if max_bags is None else f"{max_bags:,} {bagging}"
+
+
+TUNING_SEED = 1000
+"""default seed of the split and the random streams of every trial"""
+SAMPLERS = ("tpe", "random")
+TOGETHER = 5
+"""trials of one architecture that are proposed together; more would train faster but learn less from each other"""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Everything that determines the outcome of a search for the best hyperparameters of a cell in a validation regime.
+
+    A search trains on its own seed, not on the seeds of reported results, and never predicts a test row. Coarse-grained
+    tuning does not use labels of validation rows: neither its proposals, nor its early stopping, nor its choice.
+    """
+
+    cell: Cell
+    """initial configuration: the first trial, and the value of every hyperparameter that is not searched"""
+    regime: Regime
+    trials: int
+    space: Mapping[str, Mapping[str, Any]]
+    """search space by hyperparameter: `low` and `high` (and `log`), or `choices`
+
+    `when` has the values of other hyperparameters, by name, for which this one matters.
+    """
+    sampler: str = "tpe"
+    seed: int = TUNING_SEED
+    together: int = TOGETHER
+    """number of trials of one architecture that are proposed and trained together"""
+    eta: int = 3
+    """at each rung, one in `eta` trials continues; 0: no trial is stopped early"""
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The canonical specification, of JSON types only."""
+        return self.search | {"trials": self.trials}
+
+    @cached_property
+    def search(self) -> dict[str, Any]:
+        """The specification without the number of trials, so that a longer search continues a shorter one."""
+        parts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "trials"}
+        return json.loads(json.dumps({**parts, "cell": self.cell.spec}, sort_keys=True))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def of(spec: Mapping[str, Any]) -> Tuning:
+        """Return the tuning with this `spec`. Raises `TypeError` if the fields are not those of this version."""
+        return Tuning(**{**spec, "cell": Cell.of(spec["cell"])})
+
+    @cached_property
+    def id(self) -> str:
+        """Content hash of `spec`, 16 hexadecimal digits."""
+        return _hash(self.spec)
+
+    @cached_property
+    def search_id(self) -> str:
+        """Content hash of `search`, 16 hexadecimal digits."""
+        return _hash(self.search)
+
+    @property
+    def guide(self) -> Criterion:
+        """Criterion that guides the search and decides which trials are stopped early."""
+        return CRITERIA[GUIDES[self.regime]]
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """Criteria of the regime. Each selects its own configuration."""
+        return tuple(name for name, each in CRITERIA.items() if each.regime == self.regime)
+
+    @property
+    def boards(self) -> tuple[str, ...]:
+        """Criteria shown on leaderboards."""
+        return tuple(name for name in BOARD_CRITERIA if name in self.criteria)
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """Numbers of epochs, ascending, after which trials are compared and most of them stopped."""
+        if self.cell.protocol is None or self.eta < 2:
+            return ()
+        epochs = self.cell.protocol.epochs
+        found = (-(-epochs // self.eta**power) for power in (2, 1))
+        return tuple(sorted({rung for rung in found if 1 < rung < epochs}))
+
+    def __str__(self) -> str:
+        return f"tuning {self.cell}, {self.regime}, {self.trials} trials"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class FeatureEffect:
         from pandas import DataFrame
 
         bins = {
-            "bin": [bin_text(self, place) for place in range(len(self.values))],
+            "bin": [self.bin_text(place) for place in range(len(self.values))],
             "value": [f"{value:+.2f} ± {std:.2f}" for value, std in zip(self.values, self.std, strict=True)],
             "share of rows": [f"{weight:.1%}" for weight in self.weights],
         }
@@ -79,6 +79,19 @@ class FeatureEffect:
         """Whether the last value belongs to missing numbers."""
         return self.edges is not None and len(self.values) == len(self.edges) + 2
 
+    def bin_text(self, place: int) -> str:
+        """Return the values of a feature in a bin: `< 20`, `20 to 23`, `>= 63`, `missing`, or its categories."""
+        if self.edges is None:
+            return "" if self.categories is None else self.categories[place]
+        edges = _edge_texts(self.edges.tolist())
+        if place > len(edges):
+            return "missing"
+        if not edges:
+            return "any"
+        if place in (0, len(edges)):
+            return f"< {edges[0]}" if place == 0 else f">= {edges[-1]}"
+        return f"{edges[place - 1]} to {edges[place]}"
+
 
 class FeatureEffects(list[FeatureEffect]):
     """Effects of several features on a class, shown as a short table."""
@@ -98,9 +111,9 @@ class FeatureEffects(list[FeatureEffect]):
             "importance": [effect.importance for effect in self],
             "undetermined": [effect.undetermined for effect in self],
             "lowest": [float(effect.values[low]) for effect, low, _ in ends],
-            "lowest at": [bin_text(effect, low) for effect, low, _ in ends],
+            "lowest at": [effect.bin_text(low) for effect, low, _ in ends],
             "highest": [float(effect.values[high]) for effect, _, high in ends],
-            "highest at": [bin_text(effect, high) for effect, _, high in ends],
+            "highest at": [effect.bin_text(high) for effect, _, high in ends],
         }
         return DataFrame(columns)
 
@@ -116,29 +129,6 @@ class FeatureEffects(list[FeatureEffect]):
     def _title(self) -> str:
         """Title of the table, with each outcome once."""
         return f"effects on the {', '.join(dict.fromkeys(each.outcome for each in self))}" if self else "no effects"
-
-
-@runtime_checkable
-class Explained(Protocol):
-    """Predictors that can return effects of features, such as those of some direct methods."""
-
-    def effects(self, label: int = -1) -> list[FeatureEffect]:
-        """Return the effect of every feature on a class (default: the last), in the order of features."""
-        ...
-
-
-def bin_text(effect: FeatureEffect, place: int) -> str:
-    """Return the values of a feature in a bin: `< 20`, `20 to 23`, `>= 63`, `missing`, or its categories."""
-    if effect.edges is None:
-        return "" if effect.categories is None else effect.categories[place]
-    edges = _edge_texts(effect.edges.tolist())
-    if place > len(edges):
-        return "missing"
-    if not edges:
-        return "any"
-    if place in (0, len(edges)):
-        return f"< {edges[0]}" if place == 0 else f">= {edges[-1]}"
-    return f"{edges[place - 1]} to {edges[place]}"
 
 
 def _edge_texts(edges: Sequence[float]) -> list[str]:

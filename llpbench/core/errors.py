@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 _PART = re.compile("\x1f([^\x1f\x1e]*)(?:\x1e([^\x1f]*))?\x1f")
 
@@ -73,11 +74,11 @@ def warn(about: str, message: str) -> None:
 class HookError(ValueError):
     """An invalid return value of a method's hook. The message begins with the hook and its location."""
 
-
-def hook_error(method: object, hook: str, complaint: str) -> HookError:
-    """Return an error such as `loss (mine.py:12) must return a single number, ...`; `complaint` is its end."""
-    code = getattr(inspect.unwrap(getattr(type(method), hook, None)), "__code__", None)  # type: ignore[arg-type]
-    if code is not None:
-        return HookError(f"{hook} ({Path(code.co_filename).name}:{code.co_firstlineno}) {complaint}")
-    file = getattr(sys.modules.get(type(method).__module__), "__file__", None)
-    return HookError(f"{hook} ({Path(file).name}) {complaint}" if file else f"{hook} {complaint}")
+    @classmethod
+    def of(cls, method: object, hook: str, complaint: str) -> Self:
+        """Return an error such as `loss (mine.py:12) must return a single number, ...`; `complaint` is its end."""
+        code = getattr(inspect.unwrap(getattr(type(method), hook, None)), "__code__", None)  # type: ignore[arg-type]
+        if code is not None:
+            return cls(f"{hook} ({Path(code.co_filename).name}:{code.co_firstlineno}) {complaint}")
+        file = getattr(sys.modules.get(type(method).__module__), "__file__", None)
+        return cls(f"{hook} ({Path(file).name}) {complaint}" if file else f"{hook} {complaint}")

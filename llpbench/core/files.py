@@ -171,17 +171,6 @@ def temporary_folder(base: Path | None = None, size: int = 0) -> Iterator[Path]:
         lock.release()
 
 
-@contextmanager
-def writing() -> Iterator[None]:
-    """Turn errors of writing temporary files into `DataError`."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(
-            f"temporary files cannot be written: {one_line(error)}. Set TMPDIR to another folder."
-        ) from error
-
-
 _MOST_TIMES = 100
 """Largest size of unpacked data relative to packed data. It is 5 to 12 for journals, and 3 to 40 for tables."""
 _ALWAYS_ALLOWED = 10**9

@@ -43,9 +43,19 @@ def _settings() -> dict[str, tuple[Any, Callable[[Any], object]]]:
     return settings
 
 
+_reported: set[str] = set()
+
+by_import: dict[str, list[str]] = {}
+"""settings that plugins changed during their import, by the name of the module"""
+
+
 @contextmanager
-def restored() -> Iterator[list[str]]:
-    """Reset what the code inside changes, also filters of warnings. On exit the yielded list names the settings."""
+def restored(who: str = "", module: str | None = None) -> Iterator[list[str]]:
+    """Reset what the code inside changes, also filters of warnings. On exit the yielded list names the settings.
+
+    - `who`: whose code it is, for a line of the log, once per process; "" for none
+    - `module`: name of the module that the code inside imports, for `by_import`
+    """
     changed: list[str] = []
     before = _settings()
     try:
@@ -57,27 +67,8 @@ def restored() -> Iterator[list[str]]:
             if now[name][0] != value:
                 write(value)
                 changed.append(name)
-
-
-_reported: set[str] = set()
-
-by_import: dict[str, list[str]] = {}
-"""settings that plugins changed during their import, by the name of the module"""
-
-
-@contextmanager
-def contained(who: str, module: str | None = None) -> Iterator[None]:
-    """Reset all settings that the code inside changes, and log once per process that `who` changed them.
-
-    `module`: name of the module that the code inside imports, for `by_import`.
-    """
-    changed: list[str] = []
-    try:
-        with restored() as changed:
-            yield
-    finally:
         if module is not None:
             by_import[module] = changed
-        if changed and who not in _reported:
+        if changed and who and who not in _reported:
             _reported.add(who)
             LOG.warning(f"{who} changed {', '.join(changed)}, which was reset for what runs next")

@@ -261,7 +261,7 @@ class Reports:
 
 
 class Predictor(Protocol):
-    """Return type of a direct method's `fit`. It may also return effects of features (`core.effects.Explained`)."""
+    """Return type of a direct method's `fit`. It may have `effects(label)`, the `FeatureEffect` of each feature."""
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return probabilities [rows, classes], or scores in [0, 1] if only their order is meaningful."""

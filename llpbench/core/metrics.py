@@ -19,7 +19,7 @@ _LEAST = 1e-15
 """smallest probability, so that a certain and wrong prediction has a finite log loss, 34.5"""
 
 
-def auc(scores: Tensor, positive: Tensor) -> Tensor:
+def _auc(scores: Tensor, positive: Tensor) -> Tensor:
     """Return the area under the ROC curve [...] float64, from `scores` and `positive` [..., rows].
 
     Ties count half. NaN if a class is absent or any score is NaN.
@@ -42,12 +42,12 @@ def macro_auc(proba: Tensor, labels: Tensor) -> Tensor:
     """
     classes = proba.shape[-1]
     if classes == 2:
-        return auc(proba[..., 1], labels == 1)
-    each = torch.stack([auc(proba[..., c], labels == c) for c in range(classes)], dim=-1)
+        return _auc(proba[..., 1], labels == 1)
+    each = torch.stack([_auc(proba[..., c], labels == c) for c in range(classes)], dim=-1)
     return each.nanmean(dim=-1)
 
 
-def bag_means(proba: Tensor, index: Tensor) -> Tensor:
+def _bag_means(proba: Tensor, index: Tensor) -> Tensor:
     """Return the mean prediction of each bag, [members, bags, classes].
 
     `proba` [members, rows, classes], `index` [members, bags, size] (-1: padding).
@@ -74,14 +74,14 @@ def l1(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor
     return _over_bags((predicted - target).abs().sum(dim=-1), known)
 
 
-def kl(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor:
+def _kl(predicted: Tensor, target: Tensor, known: Tensor | None = None) -> Tensor:
     """Return the mean over bags of KL(target || predicted). Shapes as for `mpiou`."""
     tiny = torch.finfo(predicted.dtype).tiny  # a prediction that underflows gives a large value, not NaN
     each = (torch.xlogy(target, target) - target * predicted.clamp(min=tiny).log()).sum(dim=-1)
     return _over_bags(each, known)
 
 
-def likelihood(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, known: Tensor | None = None) -> Tensor:
+def _likelihood(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, known: Tensor | None = None) -> Tensor:
     """Return the mean over bags of log P(counts), if rows are independent given their predictions.
 
     `proba` [members, rows, classes], `predicted` (its bag means) and `target` [members, bags, classes], `index`
@@ -125,13 +125,13 @@ def _easy_llp(proba: Tensor, predicted: Tensor, target: Tensor, index: Tensor, k
 
     P are the proportions of all rows in known bags, and f the prediction of a row. In bags of independent rows w is an
     unbiased estimate of the row's label, which may be far outside [0, 1] (Busa-Fekete et al. 2023). Shapes as for
-    `likelihood`.
+    `_likelihood`.
     """
     sizes = (index >= 0).sum(dim=-1)
     rows = (sizes * known).unsqueeze(-1)
     prior = (target * rows).sum(dim=-2, keepdim=True) / rows.sum(dim=-2, keepdim=True)
     weights = sizes.unsqueeze(-1) * target - (sizes - 1).unsqueeze(-1) * prior
-    squares = bag_means(proba.square().sum(dim=-1, keepdim=True), index).squeeze(-1)
+    squares = _bag_means(proba.square().sum(dim=-1, keepdim=True), index).squeeze(-1)
     return _over_bags(1 + squares - 2 * (weights * predicted).sum(dim=-1), known)
 
 
@@ -153,7 +153,7 @@ def validation_criteria(
     """
     broken = proba.isnan().any(dim=(-2, -1))
     hard = torch.nn.functional.one_hot(proba.argmax(dim=-1), proba.shape[-1]).double()
-    soft_bags, hard_bags = bag_means(proba, index), bag_means(hard, index)
+    soft_bags, hard_bags = _bag_means(proba, index), _bag_means(hard, index)
     fine = {}
     if labels is not None:
         hits = (proba.argmax(dim=-1) == labels).double()
@@ -163,8 +163,8 @@ def validation_criteria(
         "mpiou-hard": mpiou(hard_bags, target, known),
         "l1": l1(soft_bags, target, known),
         "l1-hard": l1(hard_bags, target, known),
-        "kl": kl(soft_bags, target, known),
-        "likelihood": likelihood(proba, soft_bags, target, index, known),
+        "kl": _kl(soft_bags, target, known),
+        "likelihood": _likelihood(proba, soft_bags, target, index, known),
         "dsq": _debiased_square(soft_bags, target, (index >= 0).sum(dim=-1), known),
         "easyllp": _easy_llp(proba, soft_bags, target, index, known),
     }
@@ -220,7 +220,7 @@ def brier_score(proba: FloatArray, labels: IntArray) -> float:
     return float(((proba - np.eye(proba.shape[1])[labels]) ** 2).sum(axis=1).mean())
 
 
-def reliability(proba: FloatArray, labels: IntArray, bins: int = 10) -> list[list[float]]:
+def _reliability(proba: FloatArray, labels: IntArray, bins: int = 10) -> list[list[float]]:
     """Return the data of a reliability diagram: observed frequencies in equal-width bins of the predicted probability.
 
     Each non-empty bin gives [rows, mean probability, observed frequency]. With two classes, the diagram shows the
@@ -240,7 +240,7 @@ def verdict(proba: FloatArray, holdout: Holdout) -> Judged:
     """Return the evaluation of predictions [rows, classes] of the test rows, as in a record."""
     found = Judged(test={**test_metrics(proba, holdout)})
     if holdout.labels is not None:
-        found["reliability"] = reliability(proba, holdout.labels)
+        found["reliability"] = _reliability(proba, holdout.labels)
     return found
 
 

@@ -76,7 +76,7 @@ class _Ranks:
         return np.asarray(np.interp(ndtr(scores * self.std + self.mean), self.middle, self.knots))
 
 
-class RobustScores:
+class _RobustScores:
     """Robust scores: the difference from the median in interquartile ranges, smoothly clipped to [-3, 3]."""
 
     def __init__(self, numeric: FloatArray) -> None:
@@ -103,6 +103,6 @@ class RobustScores:
 _CLIP = 3.0
 _LARGEST = _CLIP * (1 - 1e-6)
 
-Transform = NormalScores | RobustScores
-TRANSFORMS: dict[str, type[Transform]] = {"scores": NormalScores, "robust": RobustScores}
+Transform = NormalScores | _RobustScores
+TRANSFORMS: dict[str, type[Transform]] = {"scores": NormalScores, "robust": _RobustScores}
 """transforms by name (`core.cell.NUMBERS`); z-scores need none"""

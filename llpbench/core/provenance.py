@@ -13,23 +13,18 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import linecache
-import os
 import platform
 import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llpbench.core import PACKAGE, __version__
-from llpbench.core.errors import LLPBenchError
 
 if TYPE_CHECKING:
-    from llpbench.core.registry import Entry
+    pass
 
 NUMERICS = 1
 """Version of the engine, stored in every record: runs of another version are stale.
@@ -64,7 +59,7 @@ def _code_facts() -> dict[str, Any]:
     return facts
 
 
-def content_hash() -> str:
+def _content_hash() -> str:
     """Return the hash of all Python files of llpbench, including methods and datasets: 12 hexadecimal digits."""
     beside = [PACKAGE.parent / name for name in ("methods", "datasets") if not (PACKAGE / name).is_dir()]
     named = [(file.relative_to(PACKAGE), file) for file in PACKAGE.rglob("*.py")]
@@ -79,18 +74,7 @@ def content_hash() -> str:
 def software() -> Mapping[str, Any]:
     """Return the versions of libraries that affect results, and a hash of llpbench's files."""
     libraries = {name: version for name, version in software_facts()["libraries"].items() if name != "python"}
-    return {**libraries, "llpbench": f"{__version__} ({content_hash()})"}
-
-
-def require_software(required: Mapping[str, Any]) -> None:
-    """Raise `LLPBenchError` if this machine has other software."""
-    installed = software()
-    for name in installed.keys() | required.keys():
-        if installed.get(name) != required.get(name):
-            raise LLPBenchError(
-                f"machine {os.uname().nodename!r} must have {name} {required.get(name)} like the machine that "
-                f"started this run, got {installed.get(name)}. Install the same version on every machine."
-            )
+    return {**libraries, "llpbench": f"{__version__} ({_content_hash()})"}
 
 
 def _git(root: Path, *arguments: str) -> str | None:
@@ -101,10 +85,6 @@ def _git(root: Path, *arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-DIGITS = 16
-"""Number of digits of a hash in a version."""
-
-
 def cell_versions(method: str, dataset: str, bagging: str, encoder: str | None) -> dict[str, str | None]:
     """Return `versions` as in a record; options may follow the name of a bagging (`random:option=1`).
 
@@ -113,51 +93,8 @@ def cell_versions(method: str, dataset: str, bagging: str, encoder: str | None) 
     from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS  # reports work without it
 
     return {
-        "method": version_of(METHODS.entry(method)),
-        "dataset": version_of(DATASETS.entry(dataset)),
-        "bagging": version_of(BAGGINGS.entry(bagging.partition(":")[0])),
-        "encoder": None if encoder is None else version_of(ENCODERS.entry(encoder)),
+        "method": METHODS.entry(method).version,
+        "dataset": DATASETS.entry(dataset).version,
+        "bagging": BAGGINGS.entry(bagging.partition(":")[0]).version,
+        "encoder": None if encoder is None else ENCODERS.entry(encoder).version,
     }
-
-
-def version_of(entry: Entry) -> str | None:
-    """Return the version of an entry: "1", the start of a `sha256`, "file:HASH" or "cell:HASH".
-
-    None for an entry of llpbench that declares neither, such as a dataset of OpenML. Raises `LLPBenchError` if the
-    source of typed code is not available.
-    """
-    if entry.facts.get("version") is not None:
-        return str(entry.facts["version"])
-    if entry.facts.get("sha256"):
-        return str(entry.facts["sha256"])[:DIGITS]
-    return None if entry.module.startswith("llpbench.") else _source_hash(entry.target)
-
-
-@cache
-def _source_hash(target: Any) -> str:
-    """Return the hash of a class's or function's file, or of its notebook cell.
-
-    It is computed once, so that edits during a run do not affect it.
-    """
-    file = getattr(sys.modules.get(target.__module__), "__file__", None)
-    if file is not None and Path(file).is_file():
-        return f"file:{_hash(Path(file).read_bytes())}"
-    parts = [target, *(vars(target).values() if isinstance(target, type) else ())]
-    functions = (getattr(part, "__func__", part) for part in parts)
-    names = (function.__code__.co_filename for function in functions if hasattr(function, "__code__"))
-    text = next(filter(None, ("".join(linecache.getlines(name)) for name in names)), "")
-    if not text:
-        raise LLPBenchError(
-            f"the source of {target.__qualname__!r} is unknown, so its stale results could not be detected. "
-            "Put it into a file, and load it with --plugin."
-        )
-    return f"cell:{_hash(text.encode())}"
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:DIGITS]
-
-
-def utc_now() -> str:
-    """Return the current time in UTC, ISO 8601 to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -13,13 +13,9 @@ Values on a logarithmic scale must be above 0, unless `AtLeast(0.0)` also allows
 
 from __future__ import annotations
 
-import ast
-import inspect
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import pairwise
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from llpbench.core.errors import LLPBenchError
@@ -125,19 +121,6 @@ def ranges(params: type) -> dict[str, Range]:
 def conditions(params: type) -> dict[str, When]:
     """Return the condition of every hyperparameter that declares one."""
     return _declared(params, When)
-
-
-def declarations(params: type) -> dict[str, tuple[Any, str]]:
-    """Return default and meaning (the text under the field) of every hyperparameter, in the order of declaration."""
-    meanings: dict[str, str] = {}
-    for cls in reversed(params.__mro__[:-1]):
-        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
-        for line, following in pairwise(body):
-            told = following.value if isinstance(following, ast.Expr) else None
-            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-                text = told.value if isinstance(told, ast.Constant) else ""
-                meanings[line.target.id] = " ".join(str(text).split())
-    return {field.name: (field.default, meanings.get(field.name, "")) for field in fields(params)}
 
 
 def _declared(params: type, kind: Any) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class _CellFacts(TypedDict):
 
 
 class _SearchFacts(TypedDict):
-    """The specification of a search (`tunings.Tuning`)."""
+    """The specification of a search (`cell.Tuning`)."""
 
     cell: _CellFacts
     regime: Regime
@@ -171,7 +171,7 @@ class Judged(TypedDict):
     test: Annotated[dict[str, Real | None], _like(Metrics)]
     """test metrics, by name (`criteria.METRICS`)"""
     reliability: NotRequired[list[Annotated[list[Real], Field(min_length=3, max_length=3)]]]
-    """for each bin of the predicted probability: rows, mean probability, observed frequency (`metrics.reliability`)
+    """for each bin of the predicted probability: rows, mean probability, observed frequency (`metrics.verdict`)
 
     Absent without labels.
     """
@@ -314,7 +314,7 @@ class Chosen(TypedDict):
 
 
 class TuningRecord(TypedDict):
-    """One line of the journal: the result of a hyperparameter search (`core/tuning_spec.py`)."""
+    """One line of the journal: the result of a hyperparameter search (`core/cell.py`)."""
 
     schema: int
     tuning: _Id

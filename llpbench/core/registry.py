@@ -17,22 +17,28 @@ from __future__ import annotations
 import ast
 import contextlib
 import fnmatch
+import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
+import linecache
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.global_state import contained
+from llpbench.core.global_state import restored
 from llpbench.core.text import hint, one_line
 
 FAMILIES = ("floor", "direct", "classical", "neural", "pseudo-label", "control", "ceiling")
 """families of methods, in the order of lists"""
+
+DIGITS = 16
+"""number of digits of a hash in a version"""
 
 
 @dataclass
@@ -63,6 +69,19 @@ class Entry:
         """File that registers the entry, as named in tracebacks; None if there is none or it is not yet imported."""
         return getattr(sys.modules.get(self.module), "__file__", None)
 
+    @property
+    def version(self) -> str | None:
+        """Version of the code or data: "1", the start of a `sha256`, "file:HASH" or "cell:HASH".
+
+        None for an entry of llpbench that declares neither, such as a dataset of OpenML. Raises `LLPBenchError` if the
+        source of typed code is not available.
+        """
+        if self.facts.get("version") is not None:
+            return str(self.facts["version"])
+        if self.facts.get("sha256"):
+            return str(self.facts["sha256"])[:DIGITS]
+        return None if self.module.startswith("llpbench.") else _source_hash(self.target)
+
     def load(self) -> Any:
         """Return the registered class or function. The first call imports its module."""
         if self.target is None:
@@ -70,6 +89,31 @@ class Entry:
         if self.target is None:
             raise LLPBenchError(f"importing {self.module} did not register {self.kind} {self.name!r} ({self.where})")
         return self.target
+
+
+@cache
+def _source_hash(target: Any) -> str:
+    """Return the hash of a class's or function's file, or of its notebook cell.
+
+    It is computed once, so that edits during a run do not affect it.
+    """
+    file = getattr(sys.modules.get(target.__module__), "__file__", None)
+    if file is not None and Path(file).is_file():
+        return f"file:{_hash(Path(file).read_bytes())}"
+    parts = [target, *(vars(target).values() if isinstance(target, type) else ())]
+    functions = (getattr(part, "__func__", part) for part in parts)
+    names = (function.__code__.co_filename for function in functions if hasattr(function, "__code__"))
+    text = next(filter(None, ("".join(linecache.getlines(name)) for name in names)), "")
+    if not text:
+        raise LLPBenchError(
+            f"the source of {target.__qualname__!r} is unknown, so its stale results could not be detected. "
+            "Put it into a file, and load it with --plugin."
+        )
+    return f"cell:{_hash(text.encode())}"
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 def _modules_of(package: str) -> Iterator[tuple[str, Path]]:
@@ -292,7 +336,7 @@ class Registry:
             self._entries = {name: self._entries[name] for name in sorted(order, key=lambda name: order[name])}
             if not _entry_points_read:
                 _entry_points_read.append(True)
-                load_entry_points()
+                _load_entry_points()
         return self._entries
 
     def _is_builtin(self, entry: Entry) -> bool:
@@ -366,7 +410,7 @@ register_suite = SUITES.register
 _loaded_plugins: dict[str, dict[str, tuple[Path, bytes]]] = {}
 """modules that a plugin imported from its folder, with their files and contents, by path of the plugin"""
 _entry_points_read: list[bool] = []
-"""not empty after the first call of `load_entry_points`, which takes long"""
+"""not empty after the first call of `_load_entry_points`, which takes long"""
 _loading: list[str] = []
 """names of plugins that are being imported; worker processes can import what such a file registers"""
 
@@ -405,7 +449,7 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     _loaded_plugins[str(path)] = {each: (file, file.read_bytes()) for each, file in _beside(path, before).items()}
 
 
-def load_entry_points() -> None:
+def _load_entry_points() -> None:
     """Import the modules that installed packages name in the entry-point group `llpbench.plugins`."""
     for point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         if point.value not in _loaded_plugins:
@@ -420,7 +464,7 @@ def _importing(plugin: str, module: str, what: str, remedy: str) -> Iterator[Non
     """Import a plugin inside. Errors become one line, and changed global settings are reset."""
     _loading.append(module)
     try:
-        with contained(f"plugin {plugin}", module):
+        with restored(f"plugin {plugin}", module):
             yield
     except (LLPBenchError, KeyboardInterrupt):
         raise

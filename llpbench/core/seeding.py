@@ -16,8 +16,3 @@ def sequence(seed: int, *purpose: str | int) -> np.random.SeedSequence:
 def generator(seed: int, *purpose: str | int) -> np.random.Generator:
     """Return a numpy generator for a purpose. It is PCG64, since numpy may change its default."""
     return np.random.Generator(np.random.PCG64(sequence(seed, *purpose)))
-
-
-def torch_seed(seed: int, *purpose: str | int) -> int:
-    """Return a 63-bit integer for `torch.Generator.manual_seed`, for one purpose."""
-    return int(sequence(seed, *purpose).generate_state(1, np.uint64)[0] >> np.uint64(1))

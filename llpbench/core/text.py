@@ -8,7 +8,6 @@ import hashlib
 import logging
 import re
 import traceback
-import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,21 +63,13 @@ def some_of(lines: Sequence[str], most: int = 20) -> list[str]:
     return [*lines[:most], *([f"and {more:,} more"] if more > 0 else [])]
 
 
-def printable(text: str) -> str:
-    """Return a text with escaped control characters (except line ends), which a terminal would execute."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char == "\n" or unicodedata.category(char) == "Zs" else ascii(char)[1:-1]
-        for char in text
-    )
-
-
 def fault(error: BaseException, file: str | None = None) -> str:
     """Return an exception on one line, with the location for a method's author: `ValueError: no luck (mine.py:12)`.
 
-    `file` is the author's file. If the error has passed through it, the location is its innermost frame.
+    `file` is the author's file. If the error has passed through it, the location is its innermost frame. The full
+    traceback goes to the log.
     """
+    LOG.debug("What failed:", exc_info=error)
     if isinstance(error, HookError):  # the message contains the location
         return str(error)
     frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
@@ -88,12 +79,6 @@ def fault(error: BaseException, file: str | None = None) -> str:
     if mine:
         there = f" ({Path(mine[-1].filename).name}:{mine[-1].lineno}, in {mine[-1].name})"
     return one_line(error) + there + (_instead(error) if isinstance(error, AttributeError) else "")
-
-
-def reason_of(error: BaseException) -> str:
-    """Return `fault` for the record of a failed run. The full traceback goes to the log."""
-    LOG.debug("What failed:", exc_info=error)
-    return fault(error)
 
 
 def _instead(error: AttributeError) -> str:

@@ -23,7 +23,7 @@ from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.files import at_home, replace_file, replaced
 from llpbench.core.registry import OPENML, OPENML_SUITE
 from llpbench.core.tables import Table
-from llpbench.core.text import one_line, printable
+from llpbench.core.text import one_line
 from llpbench.data.facts import BUILT_IN, Facts
 from llpbench.data.frames import is_numeric, read_parquet, table_from_frame
 from llpbench.data.sources import Generated, OpenML, Parquet, Source, UnreachableError, openml_suite_members
@@ -194,8 +194,8 @@ class _OpenMLById(OpenML):
         frame = frame[[*(column for column in frame.columns if column != target), target]]
         table = table_from_frame(frame, name=f"{OPENML}{self.id}", target=target)
         frame.attrs = {
-            "summary": printable(f"{one_line(dataset.name)}, version {dataset.version}, target {target}"),
-            "licence": printable(one_line(dataset.licence or "not stated")),
+            "summary": one_line(f"{dataset.name}, version {dataset.version}, target {target}"),
+            "licence": one_line(dataset.licence or "not stated"),
             "facts": asdict(Facts.of(table)),
         }
         return frame

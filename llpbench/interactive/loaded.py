@@ -71,10 +71,10 @@ class Results:
     @classmethod
     def of(cls, contents: Contents, folders: Iterable[Path] = (), omitted: str = "") -> Results:
         """Return the results of a journal's contents: the runs that count, and those that are stale."""
-        from llpbench.results.staleness import stale_runs, stale_searches
+        from llpbench.results.staleness import stale_reasons
 
         records, tunings = [*contents.counting.values()], [*contents.tunings.values()]
-        stale = stale_runs(records) | stale_searches(tunings)
+        stale = stale_reasons([*records, *tunings])
         return cls(records, tunings, stale, (*contents.warnings, *contents.disputes), tuple(folders), omitted)
 
     def publish(
@@ -301,9 +301,8 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
     >>> len(results) > 1000
     True
     """
-    from llpbench.results.merging import journal_files, merge
-    from llpbench.results.published import EXCERPT, OMITTED
-    from llpbench.running.settings import default
+    from llpbench.results.merging import EXCERPT, OMITTED, journal_files, merge
+    from llpbench.running.settings import OPTIONS
 
     named: list[str] = []
     for source in sources:
@@ -313,6 +312,6 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
             raise LLPBenchError(f"a source must be a path or 'published', got {source!r}.") from error
     if sources and not named:
         raise LLPBenchError("sources must be paths or 'published', got an empty list.")
-    paths = [path for name in named or [str(default("out"))] for path in journal_files(name)]
+    paths = [path for name in named or [str(OPTIONS["out"].default)] for path in journal_files(name)]
     omitted = OMITTED if any(path.name == EXCERPT for path in paths) else ""
     return Results.of(merge(paths), (path.parent for path in paths), omitted)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.interactive.loaded import Results
-from llpbench.running.settings import OPTIONS, PLOTS, Settings, default, resolve
+from llpbench.running.settings import OPTIONS, PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.registry import Registry
@@ -40,7 +40,7 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
     [50.0]
     """
     from llpbench.running import runner
-    from llpbench.running.display import make_display
+    from llpbench.running.display import Display
     from llpbench.tuning.configurations import write_configurations
 
     given = {name.replace("_", "-"): _plain(value) for name, value in flags.items() if value is not None}
@@ -48,7 +48,7 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
         settings = resolve(given, preset=preset, config=None if config is None else Path(config))
     except LLPBenchError as error:
         raise LLPBenchError(_in_python(str(error), flags)) from None
-    display = make_display()
+    display = Display.on_stderr()
     if typed := _known_here_alone(settings):
         elsewhere = None if settings.executor in ("auto", "debug") else settings.executor
         for name, value in (
@@ -116,7 +116,7 @@ def _known_here_alone(settings: Settings) -> str:
 
 def _signature() -> inspect.Signature:
     """Return all options with their defaults, for `help` and completion."""
-    named = {name.replace("-", "_"): default(name) for name in OPTIONS}
+    named = {name.replace("-", "_"): option.default for name, option in OPTIONS.items()}
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
         inspect.Parameter(name, keyword, default=value)

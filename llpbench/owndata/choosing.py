@@ -29,7 +29,7 @@ from sklearn.model_selection import RepeatedKFold, TimeSeriesSplit
 
 from llpbench.core.bags import BoolArray, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning, argument
-from llpbench.core.text import one_line, plural, reason_of
+from llpbench.core.text import fault, one_line, plural
 from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import as_pandas, values_of_bags
 from llpbench.owndata.bag_data import BagData
@@ -219,7 +219,7 @@ def choose(
 
 def _reason(error: Exception) -> str:
     """Return the reason of a failure, on one line."""
-    return one_line(str(error)) if isinstance(error, LLPBenchError) else reason_of(error)
+    return one_line(str(error)) if isinstance(error, LLPBenchError) else fault(error)
 
 
 def _require_any(candidates: Mapping[str, Any], failures: Mapping[str, str]) -> None:

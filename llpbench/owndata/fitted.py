@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from llpbench.blocks.assigning import assigned, log_of
 from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
-from llpbench.core.effects import Explained, FeatureEffects
+from llpbench.core.effects import FeatureEffects
 from llpbench.core.errors import LLPBenchError, argument, either, warn
 from llpbench.core.method import Predictor
 from llpbench.core.text import plural, verb
@@ -330,12 +330,13 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = self.classes_.tolist()
         if label is not None and label not in known:
             raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
-        if not isinstance(self._model.predictor, Explained):
+        effects = getattr(self._model.predictor, "effects", None)
+        if effects is None:
             raise LLPBenchError(
                 f"a model of {self.method!r} has no effects. Fit one with {_BAG_GP}, without an ensemble."
             )
         place = len(known) - 1 if label is None else known.index(label)
-        found = self._model.columns.named(self._model.predictor.effects(place))
+        found = self._model.columns.named(effects(place))
         return FeatureEffects(replace(each, label=known[place]) for each in found)
 
     def _require_fitted(self) -> None:

@@ -20,13 +20,13 @@ from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Ro
 from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
 from llpbench.core.errors import LLPBenchError, argument
-from llpbench.core.global_state import contained
+from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.model import Network
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
-from llpbench.core.text import reason_of
+from llpbench.core.text import fault
 from llpbench.owndata.scoring import MOST_PADDED
 from llpbench.training.cell_runs import limit_threads
 from llpbench.training.cohort import PREDICT_ROWS, Trainee, encoder_factory, make_encoder
@@ -155,12 +155,12 @@ class FitSettings:
 def own_code(method: str) -> Iterator[None]:
     """Run code of a method. Its errors become one line (`LLPBenchError`), and global state is restored."""
     try:
-        with contained(f"method {method}"):
+        with restored(f"method {method}"):
             yield
     except LLPBenchError:
         raise
     except (Exception, SystemExit) as error:
-        raise LLPBenchError(f"method {method!r} failed: {reason_of(error)}.") from error
+        raise LLPBenchError(f"method {method!r} failed: {fault(error)}.") from error
 
 
 def require_whole(name: str, value: Any, least: int) -> None:

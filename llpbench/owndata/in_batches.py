@@ -21,9 +21,9 @@ from rich.progress import Progress
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.errors import DataError, LLPBenchError, argument
-from llpbench.core.files import temporary_folder, writing
+from llpbench.core.files import temporary_folder
 from llpbench.core.seeding import generator
-from llpbench.core.text import plural, verb
+from llpbench.core.text import one_line, plural, verb
 from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import read_bag_labels
 from llpbench.owndata.bag_data import BagData
@@ -299,6 +299,17 @@ def _about(told: warnings.WarningMessage) -> str:
 
 
 @contextmanager
+def _writing() -> Iterator[None]:
+    """Turn errors of writing temporary files into `DataError`."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"temporary files cannot be written: {one_line(error)}. Set TMPDIR to another folder."
+        ) from error
+
+
+@contextmanager
 def _together(parts: Iterator[Rows]) -> Iterator[Rows]:
     """Yield rows as one: a single part as it is, several as arrays in temporary files."""
     first, second = next(parts), next(parts, None)
@@ -311,7 +322,7 @@ def _together(parts: Iterator[Rows]) -> Iterator[Rows]:
             files = [opened.enter_context(open(folder / name, "wb")) for name in Rows._fields]
             for part in chain([first, second], parts):
                 number += len(part.numeric)
-                with writing():
+                with _writing():
                     for file, values in zip(files, part, strict=True):
                         file.write(values.tobytes())
         yield Rows(

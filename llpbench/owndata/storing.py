@@ -26,7 +26,6 @@ from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle, replace_file, require_unpackable
 from llpbench.core.method import Predictor
-from llpbench.core.provenance import version_of
 from llpbench.core.registry import METHODS
 from llpbench.core.text import one_line
 from llpbench.owndata.bag_effects import BagCalibration, KnownBags
@@ -160,7 +159,7 @@ class FittedModel:
 
 def _header(method: str) -> dict[str, Any]:
     """Return what must be the same when a model is read, and the version of this package."""
-    code = {"module": METHODS.get(method).__module__, "source": version_of(METHODS.entry(method))}
+    code = {"module": METHODS.get(method).__module__, "source": METHODS.entry(method).version}
     return {"format": _FORMAT, "llpbench": __version__, "method": method, **code}
 
 

@@ -1,4 +1,4 @@
-"""Studies: pivots of the tidy table as `core/studies.toml` describes them, with the paper's numbers beside ours.
+"""Studies: pivots of the tidy table as `results/studies.toml` describes them, with the paper's numbers beside ours.
 
 A study may leave bagging, bag size and encoder open, and always leaves the protocol open. Runs that differ in these
 have different *settings*. Each setting has its own table.
@@ -20,13 +20,13 @@ from pandas import DataFrame, Series, concat, read_csv
 
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS
-from llpbench.core.studies import OPEN, Study, StudyRow
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.boards import REFERENCE
 from llpbench.report.report_table import Field, Heading, ReportTable
 from llpbench.report.statistics import robustness
 from llpbench.results.frame import NO_PROTOCOL, shown
+from llpbench.results.studies import OPEN, Study, StudyRow
 
 MEASURES: Mapping[str, Callable[[DataFrame], Series]] = {
     **{name: lambda runs, name=name: shown(runs, name) for name in METRICS},  # type: ignore[misc]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame, MultiIndex, Series, concat, isna
 
-from llpbench.core.cell import bagging_text, is_without_labels, without_key
+from llpbench.core.cell import NATURAL, bagging_text, is_without_labels
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion, Metric
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import plural, slug
@@ -219,9 +219,21 @@ def _runs(frame: DataFrame, records: Mapping[str, Record], metric: str) -> DataF
     last = runs.sort_values("seed", kind="stable").drop_duplicates("cell", keep="last").set_index("cell")
     declared = [*_DECLARED, "chosen"]
     runs[declared] = last.loc[runs["cell"], declared].to_numpy()
-    keys = DataFrame([*map(without_key, runs["bagging"])], runs.index, ["bagging", "by"], dtype=object)
+    keys = DataFrame([*map(_without_key, runs["bagging"])], runs.index, ["bagging", "by"], dtype=object)
     sizes = runs[["bag_size", "max_bags"]].fillna(0).astype(int)
     return runs.assign(**keys, **sizes)
+
+
+def _without_key(bagging: str) -> tuple[str, str]:
+    """Return the kind of bags and their key: for `column:by=date:split=bags`, `natural:split=bags` and `date`.
+
+    The key is empty for bags of all other baggings.
+    """
+    name, *options = bagging.split(":")
+    keys = [option.removeprefix("by=") for option in options if option.startswith("by=")]
+    if name != "column" or len(keys) != 1:
+        return bagging, ""
+    return ":".join([NATURAL, *(option for option in options if not option.startswith("by="))]), keys[0]
 
 
 def _groups(runs: DataFrame) -> list[tuple[tuple[str, int, str], DataFrame]]:

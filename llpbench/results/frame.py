@@ -45,7 +45,7 @@ class _Variable(NamedTuple):
     """dtype; `object` for texts"""
 
 
-class Measure(NamedTuple):
+class _Measure(NamedTuple):
     """A column of the table that depends on run and criterion."""
 
     meaning: str
@@ -216,20 +216,20 @@ def metric_column(metric: str) -> str:
     return f"test_{metric.replace('-', '_')}"
 
 
-def _diagnostic(name: str, meaning: str) -> Measure:
-    return Measure(meaning, lambda result: result["diagnostics"].get(name))
+def _diagnostic(name: str, meaning: str) -> _Measure:
+    return _Measure(meaning, lambda result: result["diagnostics"].get(name))
 
 
-def _metric(name: str) -> Measure:
+def _metric(name: str) -> _Measure:
     better = "higher" if METRICS[name].maximise else "lower"
-    return Measure(f"metric: {METRICS[name].title}; {better} is better", lambda result: result["test"].get(name))
+    return _Measure(f"metric: {METRICS[name].title}; {better} is better", lambda result: result["test"].get(name))
 
 
-MEASURES: dict[str, Measure] = {
-    "epoch": Measure(
+MEASURES: dict[str, _Measure] = {
+    "epoch": _Measure(
         "epoch selected by the criterion, zero-based; missing without epochs", lambda result: result["epoch"]
     ),
-    "validation": Measure("value of the criterion at that epoch", lambda result: result["validation"]),
+    "validation": _Measure("value of the criterion at that epoch", lambda result: result["validation"]),
     **{metric_column(name): _metric(name) for name in METRICS},
     "cas": _diagnostic("cas", "class awareness score of the row vectors (neural methods)"),
     "pair_accuracy": _diagnostic("pair-accuracy", "share of the pseudo-pairs of TabLLP-BDC that are of one class"),
@@ -256,7 +256,7 @@ def tidy(
 ) -> DataFrame:
     """Return one row per run and criterion with the columns `COLUMNS`; a run without criteria has one row.
 
-    Of several records of a run the last one counts. `stale`: reasons by run id, from `results.staleness.stale_runs`.
+    Of several records of a run the last one counts. `stale`: reasons by run id, from `results.staleness.stale_reasons`.
     `criteria`: names to include; default all.
     """
     from pandas import DataFrame, Series

@@ -19,19 +19,20 @@ import re
 import shlex
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from filelock import FileLock, Timeout
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import MODE, open_packed, replace_file
 from llpbench.core.record import SCHEMA, Record, TuningRecord
-from llpbench.results.lines import DamagedError, NotJSONError, OtherSchemaError, read_line, to_line
+from llpbench.results.lines import DamagedError, OtherSchemaError, read_line, to_line
 
 FILE = "journal.jsonl"
 """name of the journal inside an output folder"""
@@ -58,6 +59,10 @@ _SEARCH_START = re.compile(rb'\{"schema":\d+,"tuning":')
 """Beginning of the line of a search."""
 
 
+Preference = Literal["newest", "first"]
+"""Preferred result of a run with different ones."""
+
+
 @dataclass(frozen=True)
 class Contents:
     """Content of a journal."""
@@ -72,6 +77,62 @@ class Contents:
     """Whether the last line is complete but lacks its line break, as editors may leave it."""
     end: int = 0
     """Number of bytes up to the end of the last complete line. Anything after it is torn."""
+
+    @classmethod
+    def read(cls, path: Path) -> Contents:
+        """Return the records of a journal or a shard of one; none if there is no such file.
+
+        Unreadable lines become warnings. Raises `LLPBenchError` if the file is unreadable, no journal at all, or
+        written by a newer or older llpbench.
+        """
+        try:
+            mode = path.stat().st_mode
+            if not stat.S_ISREG(mode):
+                raise LLPBenchError(f"journal {str(path)!r} is not a file. Choose another --out, or move it away.")
+            if path.name.endswith(SHARD_SUFFIX):
+                with open_packed(path, "xz", always=_SMALL) as file:
+                    data = file.read()
+            else:
+                data = path.read_bytes()
+        except FileNotFoundError:
+            return cls({})
+        except OSError as error:
+            reason = _reason(error)
+            raise LLPBenchError(f"journal {str(path)!r} cannot be read: {reason}. Choose another --out.") from error
+        collecting = gc.isenabled()
+        gc.disable()  # a million small objects, none of them garbage: searching them takes a third of the time
+        try:
+            return _parse(data, path)
+        finally:
+            if collecting:
+                gc.enable()
+
+    @classmethod
+    def joined(cls, journals: Iterable[Contents], prefer: Preference | None = None) -> Contents:
+        """Join the contents of journals in any order (`settle`). Of different results keep only the preferred one.
+
+        Within a journal its order counts, otherwise the time stamp.
+        """
+        runs: dict[str, list[Record]] = {}
+        tunings: dict[str, TuningRecord] = {}
+        warnings, time = list[str](), itemgetter("finished")
+        for contents in journals:
+            warnings += contents.warnings
+            for name, tuning in contents.tunings.items():
+                tunings[name] = _newer(*sorted((tunings[name], tuning), key=time)) if name in tunings else tuning
+            for run, records in contents.runs.items():
+                known = runs.setdefault(run, [])
+                known += [record for record in records if record not in known]
+        settled = {run: settle(sorted(records, key=time)) for run, records in runs.items()}
+        if prefer is not None:
+            settled = {run: [records[0] if prefer == "first" else records[-1]] for run, records in settled.items()}
+        return cls(settled, tunings, tuple(warnings))
+
+    @property
+    def lines(self) -> bytes:
+        """All records as the content of a journal."""
+        runs = map(to_line, chain.from_iterable(self.runs.values()))
+        return b"".join([*runs, *map(to_line, self.tunings.values())])
 
     @property
     def records(self) -> dict[str, Record]:
@@ -96,35 +157,7 @@ class Contents:
                 self.runs[run["run"]] = settle([*self.runs.get(run["run"], ()), run])
             else:
                 earlier = self.tunings.get(record["tuning"])
-                self.tunings[record["tuning"]] = record if earlier is None else newer(earlier, record)
-
-
-def read(path: Path) -> Contents:
-    """Return the records of a journal or a shard of one; none if there is no such file.
-
-    Unreadable lines become warnings. Raises `LLPBenchError` if the file is unreadable, no journal at all, or written by
-    a newer or older llpbench.
-    """
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            raise LLPBenchError(f"journal {str(path)!r} is not a file. Choose another --out, or move it away.")
-        if path.name.endswith(SHARD_SUFFIX):
-            with open_packed(path, "xz", always=_SMALL) as file:
-                data = file.read()
-        else:
-            data = path.read_bytes()
-    except FileNotFoundError:
-        return Contents({})
-    except OSError as error:
-        raise LLPBenchError(f"journal {str(path)!r} cannot be read: {_reason(error)}. Choose another --out.") from error
-    collecting = gc.isenabled()
-    gc.disable()  # a million small objects, none of them garbage: searching them takes a third of the time
-    try:
-        return _parse(data, path)
-    finally:
-        if collecting:
-            gc.enable()
+                self.tunings[record["tuning"]] = record if earlier is None else _newer(earlier, record)
 
 
 def shards(folder: Path) -> list[Path]:
@@ -142,7 +175,7 @@ class Journal:
             raise LLPBenchError(
                 f"{str(folder)!r} holds a published journal, which only merge writes. Choose another --out."
             )
-        read(self.path)  # a foreign file must be rejected before anything is locked or repaired
+        Contents.read(self.path)  # a foreign file must be rejected before anything is locked or repaired
         self._lock = FileLock(folder / LOCK, timeout=0)
         self._made = [each for each in (folder, *folder.parents) if not each.exists()]
         """folders to be created, the innermost first"""
@@ -157,7 +190,7 @@ class Journal:
         except OSError as error:
             raise _unwritable(folder, error) from error
         try:
-            self.contents = read(self.path)
+            self.contents = Contents.read(self.path)
             self._file = self._open()
         except BaseException:
             self._lock.release()
@@ -262,7 +295,7 @@ class Journal:
 
     def _save(self, failure: str) -> Path:
         """Write all known records to a new file, beside the journal or else in the folder for temporary files."""
-        content = to_lines(self.contents)
+        content = self.contents.lines
         mode = stat.S_IMODE(os.fstat(self._file).st_mode)
         for folder in (self.path.parent, Path(tempfile.gettempdir())):
             with contextlib.suppress(OSError):
@@ -396,22 +429,8 @@ def dispute(records: Sequence[Record]) -> str:
     )
 
 
-def age(record: Record | TuningRecord) -> tuple[int, str]:
-    """Return the sort key for records of a run or tuning from several journals: the newest code is last.
-
-    Within a journal its order counts (`settle`, `newer`).
-    """
-    return record["numerics"], record["finished"]
-
-
 def _code(record: Record | TuningRecord) -> tuple[int, dict[str, str | None]]:
     return record["numerics"], record["versions"]
-
-
-def to_lines(contents: Contents) -> bytes:
-    """Return all records as the content of a journal."""
-    runs = map(to_line, chain.from_iterable(contents.runs.values()))
-    return b"".join([*runs, *map(to_line, contents.tunings.values())])
 
 
 def _parse(data: bytes, path: Path) -> Contents:
@@ -429,7 +448,7 @@ def _parse(data: bytes, path: Path) -> Contents:
             ) from None
         except DamagedError as error:
             is_last = number > len(lines)
-            is_torn = is_last and isinstance(error, NotJSONError)
+            is_torn = is_last and not error.is_json
             unterminated = unterminated and not is_torn
             if line.strip():
                 where = f"{'the last line' if is_last else f'line {number}'} of {str(path)!r}"
@@ -444,7 +463,7 @@ def _missing(line: bytes) -> str:
     return f"its {'search' if _SEARCH_START.match(line) else 'run'} counts as missing"
 
 
-def newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
+def _newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
     """Return the record of a tuning that counts; `one` is before `other` in the journal.
 
     Newer code wins, as in `settle`; for the same code a success wins over a failure. The result remembers the cells

@@ -20,10 +20,10 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator, from_json
 from typing_extensions import TypedDict  # pydantic accepts `typing.TypedDict` only from Python 3.12 on
 
+from llpbench.core.cell import Tuning
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.record import ROUNDING, SCHEMA, Count, Evaluation, Real, Record, TuningRecord
 from llpbench.core.text import one_line
-from llpbench.core.tuning_spec import Tuning
 
 _LONGEST = 2**23
 """Largest number of bytes of a line. The longest line so far has a hundredth of it."""
@@ -38,12 +38,10 @@ _LONGEST_VALUE = 40
 class DamagedError(ValueError):
     """A line that is no record. The message names the field and its fault."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, is_json: bool = True) -> None:
+        """`is_json`: whether the line is complete JSON; otherwise it may be torn."""
         super().__init__("".join(char if char.isprintable() else "?" for char in one_line(reason)))
-
-
-class NotJSONError(DamagedError):
-    """A line that is not complete JSON, perhaps torn."""
+        self.is_json = is_json
 
 
 class OtherSchemaError(ValueError):
@@ -83,7 +81,8 @@ def decode(line: bytes) -> dict[str, Any]:
     try:
         value = from_json(line, allow_inf_nan=False, cache_strings="keys")
     except ValueError as error:
-        raise NotJSONError(f"it is not JSON ({str(error).replace('line 1 column', 'byte')})") from None
+        reason = f"it is not JSON ({str(error).replace('line 1 column', 'byte')})"
+        raise DamagedError(reason, is_json=False) from None
     if not isinstance(value, dict) or not {"run", "tuning"} & value.keys():
         raise DamagedError("it is neither a run nor a search")
     schema = value.get("schema")

@@ -1,28 +1,45 @@
 """Merging of several journals: from several machines, or your own with the published one.
 
-Each journal keeps its order, in which later records are newer. Records of different journals are ordered by version of
-the engine, then by their time stamps.
+Each journal keeps its order, in which later records are newer. Records of different journals are ordered by their
+time stamps; those of an older version of the engine never count.
 
 A run with the same results in several journals is kept once. If results of the same code differ, all its records are
 kept, and reports flag it: the newest counts if they agree (`journal.agree`), otherwise none does until a user prefers
 one. Newer code wins over older code, and a success over a failure.
+
+Published results are the journal in one shard per dataset, and an excerpt of its runs that ships with the package.
+`leaderboards/journal/DATASET.jsonl.xz` holds the lines of a dataset's runs and searches, as in a journal. New results
+of a dataset rewrite only its shard. `leaderboards/published.jsonl.xz` is made from the shards. `compare`, `plan` and
+`load_results("published")` read it. Its lines lack what `OMITTED` names.
 """
 
 from __future__ import annotations
 
 import lzma
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from llpbench.core import PACKAGE
+from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import at_home
-from llpbench.core.record import Record, TuningRecord
-from llpbench.results.journal import FILE, Contents, Journal, age, newer, read, settle, shards, to_lines
-from llpbench.results.lines import decode
-from llpbench.results.published import EXCERPT, write_published
+from llpbench.core.files import at_home, replace_file
+from llpbench.core.record import Record
+from llpbench.results.journal import FILE, SHARD_SUFFIX, SHARDS, Contents, Journal, Preference, shards
+from llpbench.results.lines import decode, to_line
+
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+EXCERPT = f"published{SHARD_SUFFIX}"
+"""Name of the excerpt beside the folder of shards."""
+
+OMITTED = (
+    "learning curves, diagnostics, reliability bins, proportion histograms and criteria without a board; "
+    "the shards in leaderboards/journal/ of the repository have them"
+)
+"""Description for readers of what the excerpt leaves out."""
 
 PUBLISHED = "published"
 SHIPPED = {PUBLISHED: ".", **{name: name for name in ("core", "few-bags", "natural", "rare", "multiclass")}}
@@ -32,10 +49,10 @@ SHIPPED = {PUBLISHED: ".", **{name: name for name in ("core", "few-bags", "natur
 def journal_files(name: str) -> list[Path]:
     """Return the files of a journal, given as its file, its folder, or a name in `SHIPPED`.
 
-    A folder of shards (`results/published.py`) has several. Raises `LLPBenchError` if there is none.
+    A folder of shards has several. Raises `LLPBenchError` if there is none.
     """
     if name in SHIPPED:
-        return [shipped(name)]
+        return [_shipped(name)]
     path = at_home(name)
     candidates = [*shards(path), path / FILE] if path.is_dir() else [path]
     files = [file for file in candidates if file.is_file()]
@@ -49,7 +66,7 @@ def journal_files(name: str) -> list[Path]:
     return files
 
 
-def shipped(name: str = PUBLISHED) -> Path:
+def _shipped(name: str = PUBLISHED) -> Path:
     """Return the file of shipped results: inside an installed package, or beside it in a checkout."""
     for folder in (PACKAGE, PACKAGE.parent):
         if (path := folder / "leaderboards" / SHIPPED[name] / EXCERPT).is_file():
@@ -58,48 +75,18 @@ def shipped(name: str = PUBLISHED) -> Path:
 
 
 def shipped_cells(name: str) -> Iterator[dict[str, Any]]:
-    """Yield a shipped run of each cell, unchecked and without evaluations: five times as fast as `read`."""
-    lines = lzma.decompress(shipped(name).read_bytes()).splitlines()
+    """Yield a shipped run of each cell, unchecked and without evaluations: five times as fast as reading."""
+    lines = lzma.decompress(_shipped(name).read_bytes()).splitlines()
     cells = {cell: line for line in lines if (cell := line.partition(b'"run":"')[2].partition(b"-")[0])}
     yield from map(decode, cells.values())
-
-
-Preference = Literal["newest", "first"]
-"""Preferred result of a run with different ones."""
 
 
 def merge(journals: Iterable[Path], prefer: Preference | None = None) -> Contents:
     """Read and merge journals in any order (`journal.settle`). Of different results keep only the preferred one.
 
-    Raises `LLPBenchError` as `journal.read` does.
+    Raises `LLPBenchError` as `Contents.read` does.
     """
-    return join(map(read, journals), prefer)
-
-
-def join(journals: Iterable[Contents], prefer: Preference | None = None) -> Contents:
-    """Merge journals that have been read, as `merge` does."""
-    runs: dict[str, list[Record]] = {}
-    tunings: dict[str, TuningRecord] = {}
-    warnings: list[str] = []
-    for contents in journals:
-        warnings += contents.warnings
-        tunings = join_tunings(tunings, contents.tunings)
-        for run, records in contents.runs.items():
-            known = runs.setdefault(run, [])
-            known += [record for record in records if record not in known]
-    settled = {run: settle(sorted(records, key=age)) for run, records in runs.items()}
-    if prefer is not None:
-        settled = {run: [records[0] if prefer == "first" else records[-1]] for run, records in settled.items()}
-    return Contents(settled, tunings, tuple(warnings))
-
-
-def join_tunings(*journals: Mapping[str, TuningRecord]) -> dict[str, TuningRecord]:
-    """Return the searches of several journals, by id, each selected by `journal.newer`."""
-    joined: dict[str, TuningRecord] = {}
-    for tunings in journals:
-        for name, tuning in tunings.items():
-            joined[name] = newer(*sorted((joined[name], tuning), key=age)) if name in joined else tuning
-    return joined
+    return Contents.joined(map(Contents.read, journals), prefer)
 
 
 def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None = None) -> Contents:
@@ -126,7 +113,7 @@ def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None
         return merged
     with Journal(folder) as journal:
         merged = _sorted(merge(journals, prefer))
-        journal.replace(to_lines(merged))
+        journal.replace(merged.lines)
     return merged
 
 
@@ -140,3 +127,48 @@ def _place(record: Record) -> tuple[str, ...]:
     spec = record["spec"]
     parts = (spec["dataset"], spec["bagging"], f"{spec['bag_size']:06d}", spec["method"], str(spec["encoder"]))
     return (*parts, spec["pretraining"], record["cell"], f"{record['seed']:06d}")
+
+
+def write_published(folder: Path, contents: Contents) -> None:
+    """Write the shards of these records, and the excerpt of those that count. Unchanged files are not rewritten.
+
+    Raises `OSError`.
+    """
+    lines: dict[str, list[bytes]] = defaultdict(list)
+    for records in contents.runs.values():
+        lines[records[-1]["spec"]["dataset"]] += map(to_line, records)
+    for tuning in contents.tunings.values():
+        lines[tuning["spec"]["cell"]["dataset"]].append(to_line(tuning))
+    for name in lines:
+        if not _FILE_NAME.fullmatch(name):
+            raise LLPBenchError(f"a published dataset must have a name such as bank_marketing, got {name!r}.")
+    (folder / SHARDS).mkdir(parents=True, exist_ok=True)
+    for dataset, content in lines.items():
+        _write(folder / SHARDS / f"{dataset}{SHARD_SUFFIX}", b"".join(content))
+    excerpts = {run: [_excerpt(record)] for run, record in contents.counting.items()}
+    _write(folder / EXCERPT, Contents(excerpts, contents.tunings).lines)
+
+
+def _write(path: Path, content: bytes) -> None:
+    if not path.exists() or lzma.decompress(path.read_bytes()) != content:
+        replace_file(path, lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
+
+
+def _excerpt(record: Record) -> Record:
+    results = {
+        name: {"epoch": result["epoch"], "validation": result["validation"], "diagnostics": {}, "test": result["test"]}
+        for name, result in record["results"].items()
+        if name in BOARD_CRITERIA
+    }
+    excerpt: Any = {**record, "results": _rounded(results), "curves": {}, "times": _rounded(record["times"])}
+    excerpt["bags"] = record["bags"] and {**record["bags"], "histograms": []}
+    excerpt.pop("earlier_curves", None)
+    shortened: Record = excerpt
+    return shortened
+
+
+def _rounded(value: Any) -> Any:
+    """Return a value with seven significant digits in each number."""
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    return float(f"{value:.7g}") if isinstance(value, float) else value

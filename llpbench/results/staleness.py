@@ -25,31 +25,18 @@ def comparison() -> Callable[[Record | TuningRecord], str]:
             return None
 
     def why(record: Record | TuningRecord) -> str:
-        spec = cell_spec(record)
+        spec: Mapping[str, Any] = record["spec"].get("cell", record["spec"])
         versions = today(spec["method"], spec["dataset"], spec["bagging"], spec["encoder"])
         return "" if versions is None else _difference(record, versions)
 
     return why
 
 
-def stale_runs(records: Iterable[Record]) -> dict[str, str]:
-    """Return why runs are stale, by run id, without current runs."""
+def stale_reasons(records: Iterable[Record | TuningRecord]) -> dict[str, str]:
+    """Return why runs and searches are stale, by id, without current ones."""
     why = comparison()
-    reasons = ((record["run"], why(record)) for record in records)
-    return {run: reason for run, reason in reasons if reason}
-
-
-def stale_searches(tunings: Iterable[TuningRecord]) -> dict[str, str]:
-    """Return why searches are stale, by id, without current searches."""
-    why = comparison()
-    reasons = ((tuning["tuning"], why(tuning)) for tuning in tunings)
-    return {tuning: reason for tuning, reason in reasons if reason}
-
-
-def cell_spec(record: Record | TuningRecord) -> Mapping[str, Any]:
-    """Return the specification of a run's cell, or of a search's initial cell."""
-    spec: Mapping[str, Any] = record["spec"].get("cell", record["spec"])
-    return spec
+    reasons = ((str(record.get("run") or record.get("tuning")), why(record)) for record in records)
+    return {name: reason for name, reason in reasons if reason}
 
 
 def _difference(record: Record | TuningRecord, today: Mapping[str, str | None]) -> str:

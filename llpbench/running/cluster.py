@@ -13,18 +13,16 @@ from typing import Any, NamedTuple
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import private_root, replace_file
-from llpbench.core.provenance import require_software
+from llpbench.core.provenance import software
 from llpbench.data.specs import file_name
-from llpbench.running.executors import Message, Outcome, RunCell
-from llpbench.running.schedule import Job
+from llpbench.running.executors import Message, Outcome
+from llpbench.running.schedule import Job, RunCell
 
-
-def no_cluster(address: str, reason: str) -> LLPBenchError:
-    """Return the error of a cluster that cannot be joined."""
-    return LLPBenchError(
-        f"no Ray cluster can be joined at {address!r} ({reason}). Start one with ray start --head, and run this "
-        "command on one of its machines, with the token of the cluster if it has one (RAY_AUTH_MODE)."
-    )
+_SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0)
+_MARGIN = 1.25
+"""Factor on memory, since allocators fragment it."""
+_UNKNOWN_MEGABYTES = 16_000.0
+"""GPU memory reserved for a cell whose memory is unknown."""
 
 
 class Room(NamedTuple):
@@ -64,6 +62,13 @@ class Setup:
     tables: Mapping[str, Path] = field(default_factory=dict)
     """Local files of datasets, by name."""
 
+    def no_cluster(self, reason: str) -> LLPBenchError:
+        """Return the error of a cluster that cannot be joined."""
+        return LLPBenchError(
+            f"no Ray cluster can be joined at {self.address!r} ({reason}). Start one with ray start --head, and run "
+            "this command on one of its machines, with the token of the cluster if it has one (RAY_AUTH_MODE)."
+        )
+
 
 @dataclass(frozen=True)
 class Nodes:
@@ -88,6 +93,11 @@ class Nodes:
         """Main memory of the smallest machine; 0.0 if unknown."""
         return min((room.megabytes for room in self.rooms if room.megabytes), default=0.0)
 
+    def gpu_share(self, megabytes: float | None) -> float:
+        """Return the share of a GPU that a job of this memory needs: 1/8, 1/4, 1/2 or 1. None is unknown memory."""
+        share = (_UNKNOWN_MEGABYTES if megabytes is None else megabytes * _MARGIN) / self.gpu_megabytes
+        return next((step for step in _SHARES if share <= step), 1.0)
+
 
 class TrialRequest(NamedTuple):
     """A request for the job of a new trial. The driver answers with a `TrialJob`, "wait" or "finished"."""
@@ -104,17 +114,11 @@ class TrialJob(NamedTuple):
     """Seconds."""
 
 
-class Started(NamedTuple):
-    """A trial has started."""
-
-    trial: str
-
-
 class Heard(NamedTuple):
-    """The worker of a trial has sent a message."""
+    """The worker of a trial has started (None) or sent a message."""
 
     trial: str
-    message: Message
+    message: Message | None
 
 
 class Finished(NamedTuple):
@@ -153,7 +157,7 @@ class NodeFiles:
 
         `fetch` returns the content of a reference. Raises `LLPBenchError` if this machine has other software.
         """
-        require_software(self.software)
+        _require_software(self.software)
         environment = replace(
             environment,
             plugins=tuple(map(self._plugin, environment.plugins)),
@@ -191,3 +195,14 @@ class NodeFiles:
         for each in (self.folder, place):
             each.mkdir(mode=0o700, exist_ok=True)
         return place / Path(path).name
+
+
+def _require_software(required: Mapping[str, Any]) -> None:
+    """Raise `LLPBenchError` if this machine has other software."""
+    installed = software()
+    for name in installed.keys() | required.keys():
+        if installed.get(name) != required.get(name):
+            raise LLPBenchError(
+                f"machine {os.uname().nodename!r} must have {name} {required.get(name)} like the machine that "
+                f"started this run, got {installed.get(name)}. Install the same version on every machine."
+            )

@@ -20,16 +20,9 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import duration, plural
 from llpbench.results.frame import value_of
 from llpbench.running.schedule import Job
-from llpbench.training.specification import configuration
 
 _MOST_RUNNING = 12
 """Largest number of running cells that a terminal shows."""
-
-
-def make_display() -> Display:
-    """Return the display on standard error: live in a terminal, unless NO_COLOR is set."""
-    console = Console(stderr=True, highlight=False, force_jupyter=False)
-    return Display(console, live=console.is_terminal and not os.environ.get("NO_COLOR"))
 
 
 @dataclass
@@ -66,6 +59,12 @@ class Display:
         )
         self._all = self._bars.add_task("runs", total=None, details="", visible=False)
 
+    @classmethod
+    def on_stderr(cls) -> Self:
+        """Return the display on standard error: live in a terminal, unless NO_COLOR is set."""
+        console = Console(stderr=True, highlight=False, force_jupyter=False)
+        return cls(console, live=console.is_terminal and not os.environ.get("NO_COLOR"))
+
     def __enter__(self) -> Self:
         self._bars.start()
         return self
@@ -90,10 +89,10 @@ class Display:
 
     def started(self, job: Job) -> None:
         """Add a running job."""
-        bar = self._bars.add_task(title(job), total=None, details="")
-        self._running[job.id] = _Running(title(job), time.monotonic(), bar)
+        bar = self._bars.add_task(job.title, total=None, details="")
+        self._running[job.id] = _Running(job.title, time.monotonic(), bar)
         if not self._live:
-            self.say(f"started {title(job)}")
+            self.say(f"started {job.title}")
         self._changed()
 
     def progressed(self, job: Job, epoch: Epoch) -> None:
@@ -129,12 +128,6 @@ class Display:
         self._bars.update(self._all, total=self._runs, completed=self._finished, details=details, visible=True)
         for place, running in enumerate(self._running.values()):
             self._bars.update(running.bar, visible=place < _MOST_RUNNING)
-
-
-def title(job: Job) -> str:
-    """Return a job with its changed hyperparameters: `dllp mlp on adult ordered 256 (3 seeds), hidden=128`."""
-    changed = configuration(job.cell) if job.cell.params else ""
-    return f"{job}, {changed}" if changed else str(job)
 
 
 def _gain(record: TuningRecord) -> str:

@@ -17,10 +17,10 @@ from itertools import pairwise
 from statistics import median, median_high
 from typing import Any, NamedTuple, cast
 
-from llpbench.core.cell import Average
+from llpbench.core.cell import Average, Tuning
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.core.tuning_spec import Tuning
+from llpbench.core.text import duration
 from llpbench.data.facts import Facts
 from llpbench.data.loading import load_table
 from llpbench.data.specs import dataset_spec
@@ -33,6 +33,8 @@ _PATIENCES = 4.0
 """Epochs of a training, in multiples of its patience; median of the published runs."""
 _TRAINING_SHARE = 0.8
 """Share of a dataset's rows that are used for training."""
+_LEAST_SHARE = 0.05
+"""Least share of an estimate's basis that is shown."""
 
 
 class Basis(Enum):
@@ -72,6 +74,14 @@ class Estimate:
     @property
     def high(self) -> float:
         return self.seconds * self.factor
+
+    def __str__(self) -> str:
+        """Return the time with its range and bases: `about 12 min (8 min to 18 min, from this journal)`."""
+        if self.high < 1.0:
+            return "less than a second"
+        least = _LEAST_SHARE * self.seconds
+        origin = " and ".join(basis.text for basis in Basis if self.bases.get(basis, 0.0) >= least)
+        return f"about {duration(self.seconds)} ({duration(self.low)} to {duration(self.high)}, from {origin})"
 
     def scaled(self, seconds: float) -> Estimate:
         """Return an estimate of so many seconds on the same bases."""
@@ -169,22 +179,22 @@ class Estimator:
     def __init__(
         self,
         records: Iterable[Record],
-        published: Callable[[], _Timings],
-        size_of: _SizeOf,
+        data_dir: str | None = None,
         *,
+        published: Callable[[], _Timings] | None = None,
         gpu: bool = False,
         pretrained: bool = True,
     ) -> None:
         """Learn from the records of a journal.
 
+        - `data_dir`: folder with datasets, whose sizes count
         - `published`: returns the published timings of CPUs; called only if the journal does not suffice
-        - `size_of`: returns the size of a dataset
         - `gpu`: whether jobs use a GPU; timings of other devices are ignored
         - `pretrained`: whether the pretrained weights of the records still exist
         """
-        self._read_published = published
+        self._read_published = published or _published_timings
         self._gpu = gpu
-        self._timings = _Timings(size_of)
+        self._timings = _Timings(_table_sizes(data_dir))
         self._pretrained: set[Any] = set()
         self._memory: dict[tuple[Any, ...], float] = {}
         for record in records:
@@ -251,21 +261,21 @@ class Estimator:
 
 
 @cache
-def published_timings() -> _Timings:
+def _published_timings() -> _Timings:
     """Return the published timings of CPUs, of one run per cell. They are read once per process."""
     return _timings_of(cast(Record, run) for name in SHIPPED for run in shipped_cells(name))
 
 
 def _timings_of(records: Iterable[Record]) -> _Timings:
     """Return the timings of records that were made on CPUs."""
-    timings = _Timings(table_sizes(None))
+    timings = _Timings(_table_sizes(None))
     for record in records:
         if record["status"] == "ok" and not _is_on_gpu(record):
             timings.learn(record)
     return timings
 
 
-def table_sizes(data_dir: str | None) -> _SizeOf:
+def _table_sizes(data_dir: str | None) -> _SizeOf:
     """Return a function that returns the size of a dataset, as known or as loaded from this machine."""
 
     @cache

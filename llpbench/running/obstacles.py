@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -148,10 +148,3 @@ def _too_few_rows(one: Resolved, rows: int) -> Iterator[str]:
         yield f"{cell.bagging!r} needs more clusters than {cell.dataset!r} has {rows_of}. Choose at most {smallest:,}."
     if cell.bag_size is None and options.get("least", 1) > rows:
         yield f"{cell.bagging!r} needs more rows per bag than the {rows:,} of {cell.dataset!r}. Choose a smaller least."
-
-
-def downloads(datasets: Iterable[DatasetSpec], data_dir: str | None) -> Iterator[str]:
-    """Yield `adult from OpenML 1590` for each dataset that is missing on this machine and can be downloaded."""
-    for spec in datasets:
-        if spec.remote is not None and spec.source is not None and locate(spec, data_dir) is None:
-            yield f"{spec.name} from {spec.source.describe()}"

@@ -8,17 +8,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from llpbench.core import studies
-from llpbench.core.cell import GIVEN, Cell
+from llpbench.core.cell import GIVEN, TOGETHER, Cell, Tuning
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.provenance import NUMERICS
 from llpbench.core.ranges import read_params
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, load_plugin
 from llpbench.core.text import plural, verb
-from llpbench.core.tuning_spec import TOGETHER, Tuning
 from llpbench.data.baggings import format_bagging, needed_options, parse_bagging
 from llpbench.data.suites import select_datasets
-from llpbench.results.staleness import WhyStale
+from llpbench.results.journal import Contents
+from llpbench.results.staleness import WhyStale, comparison
+from llpbench.results.studies import Study, StudyRow
 from llpbench.running.obstacles import FindObstacle, Obstacle, Resolved, resolver
 from llpbench.running.schedule import Job
 from llpbench.running.settings import Settings
@@ -92,6 +93,36 @@ class Plan:
     seeds: tuple[int, ...] = ()
     """Seeds to run for cells that searches select; empty for `llpbench tune`."""
 
+    @classmethod
+    def of(
+        cls,
+        entries: Iterable[Planned],
+        seeds: Iterable[int],
+        records: Mapping[str, Record | TuningRecord],
+        *,
+        repeat: Collection[str] = ("stale",),
+        why_stale: WhyStale = lambda _: "",
+    ) -> Plan:
+        """Return the plan of cells with these seeds and of searches, given the records of a journal.
+
+        `repeat`: which runs to repeat, any of `done`, `failed` and `stale`.
+        """
+
+        def is_repeated(record: Record | TuningRecord, is_stale: bool) -> bool:
+            status = "done" if record["status"] == "ok" else "failed"  # it may be stale, too
+            return ("stale" if is_stale else status) in repeat or (status == "failed" and "failed" in repeat)
+
+        def planned(one: Planned) -> Planned:
+            names = {one.tuning.seed: one.tuning.id} if one.tuning else {seed: one.cell.run_id(seed) for seed in seeds}
+            existing = {seed: records[name] for seed, name in names.items() if name in records}
+            stale = {seed: reason for seed, record in existing.items() if (reason := why_stale(record))}
+            missing = tuple(seed for seed in names if seed not in existing)
+            again = {seed for seed, record in existing.items() if is_repeated(record, seed in stale)}
+            wanted = tuple(seed for seed in names if seed in again or seed in missing)
+            return replace(one, records=existing, stale=stale, missing=missing, wanted=wanted)
+
+        return cls(tuple(map(planned, entries)))
+
     @property
     def cells(self) -> list[Planned]:
         return [one for one in self.entries if one.tuning is None]
@@ -139,6 +170,31 @@ class Plan:
         )
         return [f"{reason} ({plural(number, noun)})" for (reason, noun), number in stale.items()]
 
+    def __str__(self) -> str:
+        """Return `12 runs to do in 4 cells, 2 of them stale, 3 done, 1 failed, 6 impossible`. Each run counts once."""
+        jobs = [job for job in self.jobs if job.tuning is None]
+        parts = [f"{plural(sum(len(job.seeds) for job in jobs), 'run')} to do in {plural(len(jobs), 'cell')}"]
+        stale = sum(len({*cell.stale}.intersection(cell.wanted)) for cell in self.cells if not cell.obstacle)
+        if stale:
+            parts.append(f"{stale:,} of them stale")
+        others = {
+            "done": sum(len(cell.retained.intersection(cell.done)) for cell in self.cells),
+            "failed": sum(len(cell.retained.intersection(cell.failed)) for cell in self.cells),
+            "stale and kept": sum(len(cell.retained.intersection(cell.stale)) for cell in self.cells),
+            "impossible": sum(len(cell.wanted) for cell in self.cells if cell.state == "impossible"),
+        }
+        text = ", ".join([*parts, *(f"{number:,} {state}" for state, number in others.items() if number)])
+        return f"{self._searches}; {text}" if self.tunings else text
+
+    @property
+    def _searches(self) -> str:
+        """Return `2 searches to do (their choices run afterwards), 1 done`."""
+        searches = self.tunings.values()
+        number, states = sum(one.runs for one in searches), Counter(one.state for one in searches)
+        to_do = f"{plural(number, 'search')} to do{' (their choices run afterwards)' if number and self.seeds else ''}"
+        others = (f"{states[state]:,} {state}" for state in ("done", "failed", "impossible") if states[state])
+        return ", ".join([to_do, *others])
+
     def with_obstacles(self, find: FindObstacle) -> Plan:
         """Return this plan with the obstacles of cells and searches that are wanted.
 
@@ -151,33 +207,36 @@ class Plan:
         return plan
 
 
-def make_plan(
-    entries: Iterable[Planned],
-    seeds: Iterable[int],
-    records: Mapping[str, Record | TuningRecord],
-    *,
-    repeat: Collection[str] = ("stale",),
-    why_stale: WhyStale = lambda _: "",
-) -> Plan:
-    """Return the plan of cells with these seeds and of searches, given the records of a journal.
+def plan_run(settings: Settings, cells: list[Resolved], contents: Contents) -> Plan:
+    """Return the plan of cells, their searches, and the cells that finished searches have selected."""
+    why_stale = comparison()
+    tunings = [Planned(*start) for start in _tunings_of(settings, cells)]
+    searches = Plan.of(tunings, (), contents.tunings, repeat=settings.repeat, why_stale=why_stale)
+    if settings.tune_only:
+        return searches
+    chosen = (
+        one.resolved._replace(cell=cell)
+        for name, one in searches.tunings.items()
+        if not one.wanted and contents.tunings[name]["status"] == "ok"
+        for cell in chosen_cells(contents.tunings[name])
+    )
+    every = {one.cell.id: Planned(one) for one in (*cells, *(start.resolved for start in tunings), *chosen)}
+    plan = Plan.of(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
+    plan = Plan((*searches.entries, *plan.entries), settings.seeds)
+    _require_not_newer(one.records[seed] for one in plan.entries for seed in one.wanted if seed in one.records)
+    return plan
 
-    `repeat`: which runs to repeat, any of `done`, `failed` and `stale`.
-    """
 
-    def is_repeated(record: Record | TuningRecord, is_stale: bool) -> bool:
-        status = "done" if record["status"] == "ok" else "failed"  # it may be stale, too
-        return ("stale" if is_stale else status) in repeat or (status == "failed" and "failed" in repeat)
-
-    def planned(one: Planned) -> Planned:
-        names = {one.tuning.seed: one.tuning.id} if one.tuning else {seed: one.cell.run_id(seed) for seed in seeds}
-        existing = {seed: records[name] for seed, name in names.items() if name in records}
-        stale = {seed: reason for seed, record in existing.items() if (reason := why_stale(record))}
-        missing = tuple(seed for seed in names if seed not in existing)
-        again = {seed for seed, record in existing.items() if is_repeated(record, seed in stale)}
-        wanted = tuple(seed for seed in names if seed in again or seed in missing)
-        return replace(one, records=existing, stale=stale, missing=missing, wanted=wanted)
-
-    return Plan(tuple(map(planned, entries)))
+def _require_not_newer(repeated: Iterable[Record | TuningRecord]) -> None:
+    """Raise `LLPBenchError` if newer code made a record that would be repeated: it would count again afterwards."""
+    for record in repeated:
+        if record["numerics"] > NUMERICS:
+            method = record["spec"].get("cell", record["spec"])["method"]
+            raise LLPBenchError(
+                f"the journal has results of {method} from a newer llpbench (version "
+                f"of engine {record['numerics']}, here {NUMERICS}). Install it, keep the results (--keep-stale), or "
+                "choose another --out."
+            )
 
 
 def chosen_cells(record: TuningRecord) -> list[Cell]:
@@ -188,7 +247,7 @@ def chosen_cells(record: TuningRecord) -> list[Cell]:
     return list({cell.id: cell for cell in cells}.values())
 
 
-def tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[tuple[Resolved, Tuning]]:
+def _tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[tuple[Resolved, Tuning]]:
     """Return the searches of the settings, one per cell and regime, with the cells where they start.
 
     Raises `LLPBenchError` if a search range names a hyperparameter that is set, or a method that is not in the run, or
@@ -306,7 +365,7 @@ def _study_cells(settings: Settings) -> list[Cell]:
     and encoder. Of the values that a study fixes, flags and the configuration file can select a part. Raises
     `LLPBenchError` if no cell is selected.
     """
-    chosen, choices = studies.select(settings.study or ""), _choices(settings)
+    chosen, choices = Study.select(settings.study or ""), _choices(settings)
     cells = [
         cell
         for study in chosen
@@ -336,9 +395,7 @@ _NARROWING = {
 """Options that select a part of a study, and the part of a cell that each is about."""
 
 
-def _row_cells(
-    row: studies.StudyRow, dataset: str, choices: Mapping[str, list[Any]], settings: Settings
-) -> Iterator[Cell]:
+def _row_cells(row: StudyRow, dataset: str, choices: Mapping[str, list[Any]], settings: Settings) -> Iterator[Cell]:
     """Yield the cells of a row: what it fixes, without values that the user excluded; other parts as in `choices`."""
     fixed, levels = row.fixed, {}
     for option, part in _NARROWING.items():

@@ -34,21 +34,9 @@ from llpbench.core.files import USER, private_root, temporary_folder
 from llpbench.core.provenance import software
 from llpbench.core.text import one_line
 from llpbench.running.channel import Alive, Parent
-from llpbench.running.cluster import (
-    Broken,
-    Finished,
-    Heard,
-    NodeFiles,
-    Nodes,
-    Room,
-    Setup,
-    Started,
-    TrialJob,
-    TrialRequest,
-    no_cluster,
-)
-from llpbench.running.executors import Message, Outcome, RunCell, Warned
-from llpbench.running.schedule import Ended, Limit
+from llpbench.running.cluster import Broken, Finished, Heard, NodeFiles, Nodes, Room, Setup, TrialJob, TrialRequest
+from llpbench.running.executors import Message, Outcome, Warned
+from llpbench.running.schedule import Ended, Limit, RunCell
 from llpbench.running.worker import Worker
 
 _ENVIRONMENT = {
@@ -67,10 +55,6 @@ _SECONDS_BETWEEN_COUNTS = 2.0
 """Seconds between two counts of the machines of a cluster."""
 _LONGEST_TEMPORARY_PATH = 22 - len(USER)
 """Characters. The system allows 107 for paths of sockets, and Ray and `core/files.py` need the others."""
-_ACTOR_DIED = "The actor "
-"""Start of Ray's text if a process or machine has died."""
-_LONGEST_REASON = 300
-"""Characters."""
 _LEAST_PENDING = 16
 """Smallest number of pending trials on a cluster, so that machines that join are used at once."""
 
@@ -85,7 +69,7 @@ def main() -> None:
     except KeyboardInterrupt:
         return
     except Exception as error:
-        parent.send(Broken(str(error) if isinstance(error, LLPBenchError) else f"Ray failed: {_summary(error)}"))
+        parent.send(Broken(str(error) if isinstance(error, LLPBenchError) else f"Ray failed: {one_line(error)}"))
         return
     parent.send(None)
 
@@ -205,7 +189,7 @@ class _Events(tune.Callback):  # type: ignore[misc]
         """Outcomes by trial, until Tune has ended it."""
 
     def on_trial_start(self, iteration: int, trials: Any, trial: Any, **info: Any) -> None:  # noqa: ARG002
-        self._parent.send(Started(trial.trial_id))
+        self._parent.send(Heard(trial.trial_id, None))
 
     def on_trial_result(self, iteration: int, trials: Any, trial: Any, result: Any, **info: Any) -> None:  # noqa: ARG002
         message = pickle.loads(result["message"])
@@ -270,9 +254,9 @@ def _lost_trial(trial: Any) -> Ended:
     """Return why a trial ended without an outcome, from Ray's text. The pickle beside it could run any code."""
     file = Path(trial.error_file or "")
     _, _, text = file.read_text(encoding="utf-8", errors="replace").partition("\n") if file.is_file() else ("", "", "")
-    if not text or text.startswith(_ACTOR_DIED):
+    if not text or text.startswith("The actor "):  # Ray's text if a process or machine has died
         return Ended("lost", "its process or machine died")
-    return Ended("failed", f"Ray could not run it: {one_line(text.strip().rpartition(chr(10))[2], _LONGEST_REASON)}")
+    return Ended("failed", f"Ray could not run it: {one_line(text.strip().rpartition(chr(10))[2])}")
 
 
 @contextlib.contextmanager
@@ -284,7 +268,7 @@ def _connected(setup: Setup, folder: Path) -> Iterator[None]:
             try:
                 ray.init(address=setup.address, **common)
             except Exception as error:
-                raise no_cluster(setup.address, _summary(error)) from error
+                raise setup.no_cluster(one_line(error)) from error
         else:
             # Ray puts its working directory first on the import path of its workers. They must find this package,
             # not another version of it in the user's working directory.
@@ -301,7 +285,7 @@ def _connected(setup: Setup, folder: Path) -> Iterator[None]:
                     )
                 except Exception as error:
                     raise LLPBenchError(
-                        f"Ray could not be started ({_summary(error)}). Choose --executor inline."
+                        f"Ray could not be started ({one_line(error)}). Choose --executor inline."
                     ) from error
         yield
     finally:
@@ -354,10 +338,6 @@ def _alive() -> list[dict[str, Any]]:
 
 def _room_of(resources: dict[str, float]) -> Room:
     return Room(resources.get("CPU", 0.0), resources.get("GPU", 0.0), resources.get("memory", 0.0) / 2**20)
-
-
-def _summary(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
 def _interrupt(number: int, frame: Any) -> None:  # noqa: ARG001

@@ -9,7 +9,6 @@ import importlib
 import importlib.util
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,24 +16,22 @@ from functools import partial
 from llpbench.core.cell import Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle
-from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, Status, TuningRecord
-from llpbench.core.text import duration, plural
-from llpbench.results.journal import FILE, Contents, Journal, read
-from llpbench.results.staleness import cell_spec, comparison
-from llpbench.running.display import Display, title
-from llpbench.running.estimates import Basis, Estimate, Estimator, published_timings, table_sizes
-from llpbench.running.executors import Executor, Resources, available, failure, gpus_of, notify, usable_cpus
+from llpbench.core.text import plural
+from llpbench.data.loading import locate
+from llpbench.results.journal import FILE, Contents, Journal
+from llpbench.results.staleness import comparison
+from llpbench.running.display import Display
+from llpbench.running.estimates import Estimate, Estimator
+from llpbench.running.executors import Executor, Listener, Resources
 from llpbench.running.interrupts import interruptible
-from llpbench.running.obstacles import Resolved, downloads, obstacles
-from llpbench.running.planning import Plan, Planned, chosen_cells, expand, make_plan, tunings_of
+from llpbench.running.obstacles import Resolved, obstacles
+from llpbench.running.planning import Plan, Planned, chosen_cells, expand, plan_run
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 
 _SECONDS_WORTH_RAY = 30.0
 """Least seconds of work for which Ray is started, which takes about ten seconds."""
-_LEAST_SHARE = 0.05
-"""Least share of an estimate's basis that is shown."""
 _LEAST_TIMEOUT, _TIMES_ESTIMATED = 3600.0, 10.0
 """Default timeout of a job: seconds, and a multiple of the upper end of its estimate. The larger one counts."""
 _PAUSE_BETWEEN_ESTIMATES = 100.0
@@ -80,8 +77,8 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     Downloads, writes and runs nothing. Raises `LLPBenchError` for bad settings, and if all cells are impossible.
     """
     cells = expand(settings)
-    contents = read(settings.out / FILE)
-    plan = _plan(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
+    contents = Contents.read(settings.out / FILE)
+    plan = plan_run(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
     estimate = _estimator(settings, contents.records).total(plan.expected)
@@ -99,12 +96,13 @@ def run(settings: Settings, display: Display) -> RunSummary:
     end = math.inf if settings.time_budget is None else time.monotonic() + settings.time_budget
     cells = expand(settings)
     with interruptible(), Journal(settings.out) as journal:
-        plan = _plan(settings, cells, journal.contents)
+        plan = plan_run(settings, cells, journal.contents)
         with display:
             for warning in journal.contents.warnings:
                 display.say(warning, warning=True)
-            for source in downloads({one.cell.dataset: one.dataset for one in plan.to_run}.values(), settings.data_dir):
-                display.say(f"downloading {source}")
+            for spec in {one.cell.dataset: one.dataset for one in plan.to_run}.values():
+                if spec.remote is not None and spec.source is not None and locate(spec, settings.data_dir) is None:
+                    display.say(f"downloading {spec.name} from {spec.source.describe()}")
             plan = plan.with_obstacles(obstacles(settings.data_dir, load=True))
             for reason in plan.reasons:
                 display.say(f"impossible: {reason}", warning=True)
@@ -118,7 +116,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     """Run the jobs of the plan until `end`. Return the number of runs that are left."""
     jobs = plan.jobs
     if not jobs:
-        display.say(f"nothing to run: {counts(plan)}")
+        display.say(f"nothing to run: {plan}")
         _show_changes(plan, display)
         return 0
     _require_device(settings)
@@ -132,7 +130,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     estimator = _estimator(settings, journal.contents.records)
     if settings.ray_address is not None:
         display.say(f"joining the Ray cluster at {settings.ray_address}")
-    executor, note = _pick_executor(settings, jobs, available(settings.device), estimator)
+    executor, note = _pick_executor(settings, jobs, Resources.of(settings.device), estimator)
     schedule = Schedule(
         jobs,
         lambda job: estimator.estimate(job).seconds,
@@ -146,7 +144,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     for line in filter(None, (note, _compiling(settings, plan.to_run))):
         display.say(line)
     remaining = listener.remaining
-    display.say(f"{counts(plan)}; {about(remaining)}; {executor.name}, {executor.slots} at a time")
+    display.say(f"{plan}; {remaining}; {executor.name}, {executor.slots} at a time")
     _show_changes(plan, display)
     display.begin(sum(len(job.seeds) for job in jobs))
     display.estimate(remaining.seconds)
@@ -178,7 +176,7 @@ class _Pace:
         return min(max(self._taken / self._expected, 1.0), _MOST_PACE)
 
 
-class _RunListener:
+class _RunListener(Listener):
     """Executor listener: writes records, updates estimates and display, and adds jobs that follow or are retried."""
 
     def __init__(
@@ -248,7 +246,7 @@ class _RunListener:
             self._pace.learn(time.monotonic() - start, self._estimator.estimate(job).seconds)
         if retried:
             self._schedule.put(Job(job.cell, retried, alone=True))
-            self.warned(f"{title(job)}: out of memory while sharing the device; retrying alone")
+            self.warned(f"{job.title}: out of memory while sharing the device; retrying alone")
         self._display.finished(job, final)
         self._estimate()
 
@@ -258,11 +256,11 @@ class _RunListener:
             self._schedule.left.append(job)
         elif retry is None:
             status: Status = "timed-out" if end.how == "timed-out" else "failed"
-            notify(self, job, failure(job, end.reason, status))
+            self.notify(job, job.failed(end.reason, status))
             return
         else:
             self._schedule.put(retry)
-            self.warned(f"{title(job)}: {end.reason}; retrying{' alone' if retry.alone and not job.alone else ''}")
+            self.warned(f"{job.title}: {end.reason}; retrying{' alone' if retry.alone and not job.alone else ''}")
         del self._running[job.id]
         self._display.finished(job, [])
 
@@ -295,97 +293,26 @@ def _timeout(settings: Settings, estimator: Estimator, job: Job) -> float:
     return max(_TIMES_ESTIMATED * estimator.estimate(job).high, _LEAST_TIMEOUT)
 
 
-def counts(plan: Plan) -> str:
-    """Return `12 runs to do in 4 cells, 2 of them stale, 3 done, 1 failed, 6 impossible`. Each run is counted once."""
-    jobs = [job for job in plan.jobs if job.tuning is None]
-    parts = [f"{plural(sum(len(job.seeds) for job in jobs), 'run')} to do in {plural(len(jobs), 'cell')}"]
-    stale = sum(len({*cell.stale}.intersection(cell.wanted)) for cell in plan.cells if not cell.obstacle)
-    if stale:
-        parts.append(f"{stale:,} of them stale")
-    others = {
-        "done": sum(len(cell.retained.intersection(cell.done)) for cell in plan.cells),
-        "failed": sum(len(cell.retained.intersection(cell.failed)) for cell in plan.cells),
-        "stale and kept": sum(len(cell.retained.intersection(cell.stale)) for cell in plan.cells),
-        "impossible": sum(len(cell.wanted) for cell in plan.cells if cell.state == "impossible"),
-    }
-    text = ", ".join([*parts, *(f"{number:,} {state}" for state, number in others.items() if number)])
-    return f"{_searches(plan)}; {text}" if plan.tunings else text
-
-
-def _searches(plan: Plan) -> str:
-    """Return `2 searches to do (their choices run afterwards), 1 done`."""
-    searches = plan.tunings.values()
-    number, states = sum(one.runs for one in searches), Counter(one.state for one in searches)
-    to_do = f"{plural(number, 'search')} to do{' (their choices run afterwards)' if number and plan.seeds else ''}"
-    others = (f"{states[state]:,} {state}" for state in ("done", "failed", "impossible") if states[state])
-    return ", ".join([to_do, *others])
-
-
-def about(estimate: Estimate) -> str:
-    """Return an estimate with its range and bases: `about 12 min (8 min to 18 min, from this journal)`."""
-    if estimate.high < 1.0:
-        return "less than a second"
-    least = _LEAST_SHARE * sum(estimate.bases.values())
-    origin = " and ".join(basis.text for basis in Basis if estimate.bases.get(basis, 0.0) >= least)
-    return f"about {duration(estimate.seconds)} ({duration(estimate.low)} to {duration(estimate.high)}, from {origin})"
-
-
-def _plan(settings: Settings, cells: list[Resolved], contents: Contents) -> Plan:
-    """Return the plan of cells, their searches, and the cells that finished searches have selected."""
-    why_stale = comparison()
-    tunings = [Planned(*start) for start in tunings_of(settings, cells)]
-    searches = make_plan(tunings, (), contents.tunings, repeat=settings.repeat, why_stale=why_stale)
-    if settings.tune_only:
-        return searches
-    chosen = (
-        one.resolved._replace(cell=cell)
-        for name, one in searches.tunings.items()
-        if not one.wanted and contents.tunings[name]["status"] == "ok"
-        for cell in chosen_cells(contents.tunings[name])
-    )
-    every = {one.cell.id: Planned(one) for one in (*cells, *(start.resolved for start in tunings), *chosen)}
-    plan = make_plan(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
-    plan = Plan((*searches.entries, *plan.entries), settings.seeds)
-    _require_not_newer(one.records[seed] for one in plan.entries for seed in one.wanted if seed in one.records)
-    return plan
-
-
-def _require_not_newer(repeated: Iterable[Record | TuningRecord]) -> None:
-    """Raise `LLPBenchError` if newer code made a record that would be repeated: it would count again afterwards."""
-    for record in repeated:
-        if record["numerics"] > NUMERICS:
-            raise LLPBenchError(
-                f"the journal has results of {cell_spec(record)['method']} from a newer llpbench (version "
-                f"of engine {record['numerics']}, here {NUMERICS}). Install it, keep the results (--keep-stale), or "
-                "choose another --out."
-            )
-
-
 def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: TuningRecord) -> list[Job]:
     """Return the runs that follow from the result of a search of the plan."""
     if settings.tune_only or record["status"] != "ok":
         return []
     start = plan.tunings[record["tuning"]].resolved
-    cells, known = chosen_cells(record), journal.contents.records
-    following = [Planned(start._replace(cell=cell)) for cell in cells]
-    return make_plan(following, settings.seeds, known, repeat=settings.repeat, why_stale=comparison()).jobs
+    following = [Planned(start._replace(cell=cell)) for cell in chosen_cells(record)]
+    known = journal.contents.records
+    return Plan.of(following, settings.seeds, known, repeat=settings.repeat, why_stale=comparison()).jobs
 
 
 def _estimator(settings: Settings, records: Mapping[str, Record]) -> Estimator:
-    return Estimator(
-        records.values(),
-        published_timings,
-        table_sizes(settings.data_dir),
-        gpu=gpus_of(settings.device) > 0,
-        pretrained=(settings.out / PRETRAINED).is_dir(),
-    )
+    on_gpu, pretrained = Resources.of(settings.device).gpus > 0, (settings.out / PRETRAINED).is_dir()
+    return Estimator(records.values(), settings.data_dir, gpu=on_gpu, pretrained=pretrained)
 
 
 def _compiling(settings: Settings, cells: Iterable[Resolved]) -> str:
     """Return a line about the compilation of deep encoders on a CPU, which delays the first epoch; "" if none is."""
     pairs = [(one.method.load(), one.encoder) for one in cells]
     deep = [encoder.name for method, encoder in pairs if encoder and method.compiles and encoder.load().compiles]
-    if not deep or gpus_of(settings.device) or settings.compile is not None:
+    if not deep or Resources.of(settings.device).gpus or settings.compile is not None:
         return ""
     from llpbench.training.compilation import compiler_exists  # torch
 
@@ -398,7 +325,7 @@ def _compiling(settings: Settings, cells: Iterable[Resolved]) -> str:
 
 def _require_device(settings: Settings) -> None:
     """Raise `LLPBenchError` once, instead of in every cell, if device, precision, threads or compiler are missing."""
-    if settings.threads > 1 and settings.ray_address is None and settings.threads > (cpus := usable_cpus()):
+    if settings.threads > 1 and settings.ray_address is None and settings.threads > (cpus := Resources.of("cpu").cpus):
         raise LLPBenchError(f"--threads {settings.threads} is more than this machine's {cpus} CPU cores. Give fewer.")
     from llpbench.training.compilation import compiler_exists  # torch
     from llpbench.training.device import pick_device, pick_precision
@@ -425,4 +352,4 @@ def _pick_executor(
         name = "ray" if worth and not missing else "inline"
         note = "Ray is not installed: cells run one after the other." if missing else ""
     module = importlib.import_module(f"llpbench.running.executors.{name}")
-    return module.make(settings, jobs, resources, estimator), note
+    return module.EXECUTOR.make(settings, jobs, resources, estimator), note

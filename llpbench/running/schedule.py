@@ -1,4 +1,4 @@
-"""The schedule of a run: a queue of jobs, and how long each may take.
+"""Jobs and the schedule of a run: a queue of jobs, and how long each may take.
 
 A few cheap jobs come first, so that there are results soon. The slowest jobs follow, so that none of them is left
 alone at the end.
@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from llpbench.core.cell import Cell
-from llpbench.core.text import duration, plural
-from llpbench.core.tuning_spec import Tuning
+from llpbench.core.cell import Cell, Environment, Epoch, Tuning
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record, Status, TuningRecord
+from llpbench.core.text import LOG, duration, one_line, plural
+from llpbench.training.specification import configuration
 
 _CHEAP_SECONDS = 20.0
 """Seconds that all cheap jobs take together, at most."""
+
+
+Result = list[Record] | TuningRecord
+"""The result of a job: the records of a cell's seeds, or the record of a search."""
+RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
+"""A function that runs a cell, such as `training.cell_runs.run_cell`."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,41 @@ class Job:
 
     def __str__(self) -> str:
         return str(self.tuning or f"{self.cell} ({plural(len(self.seeds), 'seed')})")
+
+    @property
+    def title(self) -> str:
+        """The job with its changed hyperparameters: `dllp mlp on adult ordered 256 (3 seeds), hidden=128`."""
+        changed = configuration(self.cell) if self.cell.params else ""
+        return f"{self}, {changed}" if changed else str(self)
+
+    def run(self, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None) -> Result:
+        """Return the result; after an error, failed records. `run`: function that runs cells."""
+        try:
+            if self.tuning is not None:
+                from llpbench.tuning.tuning_runs import run_tuning  # Optuna
+
+                return run_tuning(self.tuning, environment, on_epoch, self.replaces)
+            if run is None:
+                from llpbench.training.cell_runs import run_cell  # torch
+
+                run = run_cell
+            return run(self.cell, self.seeds, environment, on_epoch)
+        except (Exception, SystemExit) as error:  # even a fault of the engine must not end a run of many hours
+            if not isinstance(error, LLPBenchError) or error.__cause__ is not None:  # else its text says everything
+                LOG.debug("What failed:", exc_info=error)
+            return self.failed(str(error) if isinstance(error, LLPBenchError) else one_line(error))
+
+    def failed(self, reason: str, status: Status = "failed") -> Result:
+        """Return the result of the job if it failed as a whole."""
+        from llpbench.training.stamp import SeedResult, cell_facts, write_down  # torch
+
+        facts = {**cell_facts(self.cell), "hardware": {}}
+        if self.tuning is not None:
+            from llpbench.tuning.tuning_runs import tuning_record  # Optuna
+
+            return tuning_record(self.tuning, [], {**facts, "memory_mb": None}, reason, status)
+        results = (SeedResult(seed, status, reason, members=0) for seed in self.seeds)
+        return [write_down(self.cell, result, None, 0.0, facts) for result in results]
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,13 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from llpbench.core.cell import NUMBERS, Average
+from llpbench.core.cell import NUMBERS, SAMPLERS, TUNING_SEED, Average, Environment, Protocol
 from llpbench.core.criteria import Regime
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import at_home
 from llpbench.core.text import hint
-from llpbench.core.tuning_spec import SAMPLERS, TUNING_SEED
-
-if TYPE_CHECKING:  # `llpbench --help` has no time for numpy
-    from llpbench.core.cell import Environment, Protocol
 
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
@@ -284,11 +280,13 @@ class Option(NamedTuple):
 
     read: _Reader
     help: str
+    default: Any
+    """default in the default preset; None if there is none or it is decided later"""
 
 
 def _option(read: _Reader, text: str, default: Any = MISSING) -> Any:
     """Return a field of `Settings` that is an option. If it has no default, every preset sets it."""
-    metadata = {"option": Option(read, text)}
+    metadata = {"option": Option(read, text, None if default in (MISSING, dict, (), "") else default)}
     if default is dict:
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -406,16 +404,12 @@ class Settings:
     @property
     def protocol(self) -> Protocol:
         """Limits of the training of neural methods."""
-        from llpbench.core.cell import Protocol
-
         given = {"epochs": self.epochs, "patience": self.patience, "bags_per_step": self.bags_per_step}
         return Protocol(**{name: number for name, number in given.items() if number is not None})
 
     @property
     def environment(self) -> Environment:
         """Device, threads, precision and compilation of cells."""
-        from llpbench.core.cell import Environment
-
         return Environment(
             device=self.device,
             threads=self.threads,
@@ -431,15 +425,8 @@ class Settings:
 OPTIONS: dict[str, Option] = {
     item.name.replace("_", "-"): item.metadata["option"] for item in fields(Settings) if "option" in item.metadata
 }
+OPTIONS |= {name: OPTIONS[name]._replace(default=value) for name, value in PRESETS[DEFAULT_PRESET].items()}
 """Options by name, as in flags (`--name`) and in the configuration file."""
-
-
-def default(name: str) -> Any:
-    """Return the default of an option in the default preset; None if it has none or is decided later."""
-    if name in PRESETS[DEFAULT_PRESET]:
-        return PRESETS[DEFAULT_PRESET][name]
-    value = {item.name: item.default for item in fields(Settings)}[name.replace("-", "_")]
-    return None if value is MISSING or value in ((), "") else value
 
 
 def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path | None = None) -> Settings:

@@ -17,8 +17,8 @@ from pathlib import Path
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.text import LOG, one_line
 from llpbench.running.channel import Alive, Child, ChildDied, Parent
-from llpbench.running.executors import LogHandler, Message, Outcome, Result, RunCell, Warned, failure, run_job
-from llpbench.running.schedule import Ended, Job, Limit
+from llpbench.running.executors import LogHandler, Message, Outcome, Warned
+from llpbench.running.schedule import Ended, Job, Limit, Result, RunCell
 from llpbench.training import memory
 
 _SECONDS_BETWEEN_REPORTS = 0.1
@@ -119,12 +119,12 @@ def main() -> None:
 
     process = os.getpid()
     while True:
-        job = parent.receive()
+        job: Job = parent.receive()
         try:
             with parent.beating():
-                result = run_job(job, environment, report, run)
+                result = job.run(environment, report, run)
         except BaseException as error:  # such as KeyboardInterrupt raised by a method
-            result = failure(job, one_line(error))
+            result = job.failed(one_line(error))
         if os.getpid() != process:  # a fork by a method that returned from its code
             os._exit(1)
         parent.send(result)

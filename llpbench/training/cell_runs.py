@@ -20,15 +20,15 @@ import torch
 from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Average, Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
-from llpbench.core.errors import LLPBenchError, hook_error
-from llpbench.core.global_state import contained
+from llpbench.core.errors import HookError, LLPBenchError
+from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.ranges import read_params
 from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, ROUNDING, CriterionResult, Record, Status
 from llpbench.core.registry import ENCODERS, METHODS, load_plugin
 from llpbench.core.seeding import generator
-from llpbench.core.text import reason_of
+from llpbench.core.text import fault
 from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
 from llpbench.training import memory
@@ -70,7 +70,7 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     """
     with at_work(cell, environment) as machine:
         declared = METHODS.get(cell.method)
-        with contained(f"method {cell.method}"):
+        with restored(f"method {cell.method}"):
             method = declared(read_params(declared.Params, cell.params, owner=cell.method))
         return _compute(cell, seeds, environment, method, machine, on_epoch)
 
@@ -186,7 +186,7 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
     """Return the data of one seed of a cell."""
     from llpbench.data.splits import assign_bags
 
-    with contained(f"dataset {cell.dataset} or bagging {cell.bagging}"):
+    with restored(f"dataset {cell.dataset} or bagging {cell.bagging}"):
         table = load_table(cell.dataset, data_dir)
         assignment = assign_bags(table, cell.bagging, cell.bag_size, seed, cell.max_bags)
     bags_per_step = (cell.protocol or Protocol()).bags_per_step
@@ -211,7 +211,7 @@ def _train_population(
     other error: retry each seed alone, so that only the seed that causes it fails.
     """
     try:
-        with contained(f"method {cell.method}"):
+        with restored(f"method {cell.method}"):
             return _train_together(cell, method, tasks, machine, on_epoch, pretrain, keep)
     except LLPBenchError:
         raise
@@ -220,7 +220,7 @@ def _train_population(
         damaged = machine.compiled and remove_damaged(error)
         if len(tasks) == 1 and not damaged:
             status: Status = "out-of-memory" if out_of_memory else "failed"
-            reason = reason_of(error)
+            reason = fault(error)
             if out_of_memory:
                 reason = f"out of memory with one member alone: {reason}"
             return [SeedResult(seed, status, reason) for seed in tasks]
@@ -314,7 +314,7 @@ def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:
 
 def _fit_alone(cell: Cell, method: DirectMethod, seed: int, task: Task) -> SeedResult:
     reset_peak_memory(torch.device("cpu"))
-    with contained(f"method {cell.method}"):
+    with restored(f"method {cell.method}"):
         return fit_direct(type(method)(method.params), seed, task)
 
 
@@ -329,7 +329,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         cpu_fitted = time.process_time()
         if not callable(predictor):
             what = f"must return a predictor, a function of rows, got {type(predictor).__name__}"
-            raise hook_error(method, "fit", what)
+            raise HookError.of(method, "fit", what)
         fitted = time.perf_counter()
         proba = [_proba_of(predictor, task.validation.rows, task)]
         judged = time.perf_counter()
@@ -344,7 +344,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         raise
     except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
         status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
-        return SeedResult(seed, status, reason_of(error), times={"total": time.perf_counter() - clock})
+        return SeedResult(seed, status, fault(error), times={"total": time.perf_counter() - clock})
     end = time.perf_counter()
     return SeedResult(
         seed,

@@ -23,7 +23,7 @@ from llpbench.core.model import Encoder, Network, NoEncoder
 from llpbench.core.ranges import continuous, read_params
 from llpbench.core.record import CPU_TRAIN
 from llpbench.core.registry import ENCODERS
-from llpbench.core.seeding import generator, torch_seed
+from llpbench.core.seeding import generator, sequence
 from llpbench.training.compilation import compiled, forget_compiled
 from llpbench.training.device import Machine
 from llpbench.training.objective import MemberMap, OfMember, Weights, build_copies, explained, log_proba, loss_at
@@ -133,7 +133,8 @@ def populations(tasks: dict[int, Task], bags_per_step: int, most: int | None = N
 def _build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str) -> Network:
     """Return a member's untrained network; its random weights depend on the seed alone, not on the device."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(torch_seed(member.seed, purpose, "initial weights", *member.stream))
+        words = sequence(member.seed, purpose, "initial weights", *member.stream).generate_state(1, np.uint64)
+        torch.manual_seed(int(words[0] >> np.uint64(1)))  # of 63 bits
         network = build_copies(member.method, build_encoder(member.task), member.task.schema)
     if member.start is not None:
         with torch.no_grad():

@@ -18,7 +18,7 @@ from llpbench.blocks.assigning import assigned, log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.core.bags import BoolArray, FloatArray, IntArray, Task
 from llpbench.core.criteria import CRITERIA
-from llpbench.core.errors import LLPBenchError, hook_error
+from llpbench.core.errors import HookError, LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.metrics import brier_score, macro_auc, test_metrics, verdict
 from llpbench.core.record import CriterionResult, Judged, Real
@@ -139,7 +139,7 @@ class _Looked:
         self.proba = population.predict(number, stacked, task.test.rows)
         population.seconds["predict"] += (time.perf_counter() - clock) / len(stacked)
         if np.isnan(self.proba).any():
-            raise hook_error(population.method, "log_proba", "gives NaN for test rows")
+            raise HookError.of(population.method, "log_proba", "gives NaN for test rows")
         if not np.allclose(self.proba.sum(axis=-1), 1.0, atol=1e-3):
             raise ValueError("log_proba must give log probabilities: those of a row do not sum to 1. Use log_softmax.")
         natural = task.test_bags is not None

@@ -20,7 +20,7 @@ from torch.func import functional_call, vmap
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from llpbench.core.bags import Bags, Schema
-from llpbench.core.errors import hook_error
+from llpbench.core.errors import HookError
 from llpbench.core.method import Method, Now, Reports
 from llpbench.core.model import Encoder, Model, Network, Random
 from llpbench.core.text import hint, one_line
@@ -119,7 +119,7 @@ def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
         if not isinstance(prediction, Tensor) or prediction.shape[:-1] != bags.mask.shape:
             given = tuple(prediction.shape) if isinstance(prediction, Tensor) else type(prediction).__name__
             what = f"must give [bags, size, classes], here {[*bags.mask.shape]} and one for classes, got {given}"
-            raise hook_error(method, "log_proba", what)
+            raise HookError.of(method, "log_proba", what)
         return prediction
 
     return _of_copies(of_copy, network, method, lambda logs: logs.logsumexp(dim=0) - math.log(len(logs)))
@@ -157,7 +157,7 @@ def loss_at(now: Now) -> OfMember:
             value = method.loss(Model(copy, Random(key)), bags, now)
             if not isinstance(value, Tensor):
                 what = f"must give a tensor of a single number, got {type(value).__name__}"
-                raise hook_error(method, "loss", what)
+                raise HookError.of(method, "loss", what)
             return value
 
         if not network.of_copy:
@@ -190,11 +190,11 @@ def _new_values(method: Method, returned: object, current: Mapping[str, Tensor])
     """Return the result of `after_step`. Raises `HookError` unless it maps names of the network's tensors to values."""
     if not isinstance(returned, Mapping):
         what = f"must return new values by name, {{}} for none, got {type(returned).__name__}"
-        raise hook_error(method, "after_step", what)
+        raise HookError.of(method, "after_step", what)
     for name in returned:
         if name not in current:
             what = f"must name what the network has, got {name!r}. {hint(name, current)}"
-            raise hook_error(method, "after_step", what.rstrip())
+            raise HookError.of(method, "after_step", what.rstrip())
     return dict(returned)
 
 

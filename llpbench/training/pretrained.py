@@ -27,7 +27,7 @@ from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
-from llpbench.core.provenance import NUMERICS, version_of
+from llpbench.core.provenance import NUMERICS
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
 from llpbench.training.cohort import Trainee, encoder_factory, populations
@@ -140,7 +140,7 @@ def _key(cell: Cell, seed: int, task: Task) -> str:
         "bags": task.manifest,
         "bags_per_step": cell.protocol.bags_per_step,
         "encoder": cell.encoder,
-        "encoder_version": version_of(ENCODERS.entry(cell.encoder)),
+        "encoder_version": ENCODERS.entry(cell.encoder).version,
         "encoder_params": dict(cell.encoder_params),
         "tasks": cell.pretraining,
         "params": dict(cell.pretraining_params),

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_map
 
 from llpbench.core.bags import BaggedRows, Bags, FloatArray
 from llpbench.core.cell import Epoch
-from llpbench.core.errors import hook_error
+from llpbench.core.errors import HookError
 from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
 from llpbench.core.record import CPU_TRAIN
@@ -115,7 +115,7 @@ class StageRun:
                 values, known = self.state.targets
                 if np.shape(targets) != (expected := tuple(values.shape[1:])):
                     what = f"must give [rows, classes] targets, here {[*expected]}, got {np.shape(targets)}"
-                    raise hook_error(self.method, "prepare", what)
+                    raise HookError.of(self.method, "prepare", what)
                 values[number] = torch.as_tensor(targets, dtype=torch.float32, device=self.device)
                 known[number] = True
 
@@ -153,7 +153,7 @@ class StageRun:
             )
             if losses.dim() != 1:
                 shape = tuple(losses.shape[1:])
-                raise hook_error(
+                raise HookError.of(
                     self.method, "loss", f"must be a single number, got shape {shape}. End the loss with .mean()."
                 )
             with fast_products(self.cohort.machine):
@@ -215,7 +215,7 @@ class StageRun:
             if not any(name.startswith(prefix) for name in names):
                 parts = ", ".join(sorted({name.partition(".")[0] for name in names}))
                 what = f"must have modules of the network, got {prefix!r}. Available: {parts}."
-                raise hook_error(self.method, "phases", what)
+                raise HookError.of(self.method, "phases", what)
         return self.cohort.stack.columns(phase.modules)
 
     def _judge(self, epoch: int) -> tuple[str, FloatArray]:

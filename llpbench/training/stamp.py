@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from llpbench.core.bags import BaggedRows, FloatArray, Task
 from llpbench.core.cell import Cell
-from llpbench.core.provenance import NUMERICS, cell_versions, software_facts, utc_now
+from llpbench.core.provenance import NUMERICS, cell_versions, software_facts
 from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS
 from llpbench.data.facts import Facts
@@ -84,7 +85,7 @@ def write_down(
         "members": result.members,
         "data": {} if task is None else {"fingerprint": task.fingerprint, "manifest": task.manifest},
         "bags": {} if task is None else _bag_facts(task),
-        "finished": utc_now(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         **shared,  # type: ignore[typeddict-item]
     }
     if result.earlier_curves:

@@ -20,11 +20,11 @@ from filelock import FileLock, Timeout
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from llpbench.core.cell import Tuning
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.seeding import sequence
-from llpbench.core.tuning_spec import Tuning
-from llpbench.tuning.space import architecture, proposal, suggest, with_default
+from llpbench.tuning.space import Space, architecture
 
 _STARTUP = 10
 """number of random trials before TPE begins"""
@@ -65,7 +65,7 @@ class Search:
     def __init__(self, tuning: Tuning, path: Path | None = None, code: str = "", instead: str = "") -> None:
         """Continue the search stored at `path`, or begin it (None: without a file). Raises as `opened`."""
         self.tuning = tuning
-        self._space = with_default(tuning.space, tuning.cell.params)
+        self._space = Space(tuning.space, tuning.cell.params)
         self._path, self._origin = path, (code, instead)
         self._rounds: list[list[_Made]] = []
         self._asked: list[optuna.Trial] = []
@@ -78,6 +78,31 @@ class Search:
                     self.made  # noqa: B018  (raises)
             except (ValueError, KeyError, TypeError) as error:
                 raise LLPBenchError(f"search {str(path)!r} is damaged. Delete it to start the search over.") from error
+
+    @classmethod
+    @contextmanager
+    def opened(cls, tuning: Tuning, folder: Path | None, code: str = "", instead: str = "") -> Iterator[Search]:
+        """Open a search in `folder` (None: in memory).
+
+        It starts over if other `code` began it, or if `instead` is given and it does not replace that search. Raises
+        `LLPBenchError` if another process has opened it, and if its file is damaged or cannot be written.
+        """
+        if folder is None:
+            yield cls(tuning)
+            return
+        path = folder / f"{tuning.search_id}.json"
+        lock = FileLock(path.with_suffix(".lock"), timeout=0)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except Timeout as error:
+            raise LLPBenchError(f"another llpbench is running search {str(path)!r}. Wait until it ends.") from error
+        except OSError as error:
+            raise _unkept(path, error) from error
+        try:
+            yield cls(tuning, path, code, instead)
+        finally:
+            lock.release()
 
     @property
     def made(self) -> list[Trial]:
@@ -96,12 +121,13 @@ class Search:
             study = self._study()
             for number in range(first, first + self.tuning.together) if first < self.tuning.trials else ():
                 if number == 0:
-                    study.enqueue_trial(proposal(self._space, self.tuning.cell.params))
+                    study.enqueue_trial(self._space.proposal(self._space.ranges, {}))
                 elif asked:
-                    study.enqueue_trial(self._alike(asked[0]))
+                    same = architecture(self.tuning.cell.method, self._space.ranges, asked[0].params)
+                    study.enqueue_trial(self._space.proposal(same, asked[0].params))
                 trial = study.ask()
                 self._asked.append(trial)
-                params = suggest(trial, self._space, self.tuning.cell.params)
+                params = self._space.suggest(trial)
                 if number == 0:  # the initial configuration is not rounded
                     params = {name: self.tuning.cell.params[name] for name in params}
                 asked.append(Trial(number, params, "asked"))
@@ -117,11 +143,6 @@ class Search:
                 replace_file(self._path, json.dumps({"code": code, "instead": instead, "rounds": self._rounds}))
             except OSError as error:
                 raise _unkept(self._path, error) from error
-
-    def _alike(self, leader: Trial) -> dict[str, Any]:
-        """Return the values of the architecture in Optuna's form, which are equal for all trials of a round."""
-        same = architecture(self.tuning.cell.method, self._space, leader.params)
-        return proposal({name: self._space[name] for name in same}, {**self.tuning.cell.params, **leader.params})
 
     def _study(self) -> optuna.Study:
         """Return a study in memory with all finished trials."""
@@ -153,34 +174,9 @@ class Search:
             state=state,
             value=None if state is TrialState.FAIL else value,
             params=made.proposed,
-            distributions={name: _distribution(self._space[name]) for name in made.proposed},
+            distributions={name: _distribution(self._space.ranges[name]) for name in made.proposed},
             intermediate_values=reached,
         )
-
-
-@contextmanager
-def opened(tuning: Tuning, folder: Path | None, code: str = "", instead: str = "") -> Iterator[Search]:
-    """Open a search in `folder` (None: in memory).
-
-    It starts over if other `code` began it, or if `instead` is given and it does not replace that search. Raises
-    `LLPBenchError` if another process has opened it, and if its file is damaged or cannot be written.
-    """
-    if folder is None:
-        yield Search(tuning)
-        return
-    path = folder / f"{tuning.search_id}.json"
-    lock = FileLock(path.with_suffix(".lock"), timeout=0)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout as error:
-        raise LLPBenchError(f"another llpbench is running search {str(path)!r}. Wait until it ends.") from error
-    except OSError as error:
-        raise _unkept(path, error) from error
-    try:
-        yield Search(tuning, path, code, instead)
-    finally:
-        lock.release()
 
 
 def _unkept(path: Path, error: OSError) -> LLPBenchError:

@@ -7,7 +7,7 @@ hyperparameter matters only for some values of others, `"when": {"objective": ["
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from llpbench.core.errors import LLPBenchError
@@ -63,43 +63,47 @@ def require_start(method: str, space: _Space, params: Mapping[str, Any]) -> None
             )
 
 
-def with_default(space: _Space, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the space extended by the initial values `params`, since the default is always a trial."""
-    extended = {name: dict(part) for name, part in space.items()}
-    for name, part in extended.items():
-        if "choices" in part and params[name] not in part["choices"]:
-            part["choices"] = [*part["choices"], params[name]]
-    return extended
+class Space:
+    """The search space of a tuning, and its initial values. The default is always a trial, so choices include it."""
+
+    def __init__(self, ranges: _Space, start: Mapping[str, Any]) -> None:
+        self._start = start
+        self.ranges = {name: dict(part) for name, part in ranges.items()}
+        for name, part in self.ranges.items():
+            if "choices" in part and start[name] not in part["choices"]:
+                part["choices"] = [*part["choices"], start[name]]
+
+    def suggest(self, trial: Any) -> dict[str, Any]:
+        """Return the searched hyperparameters that an Optuna `trial` proposes."""
+        chosen: dict[str, Any] = {}
+        for name in sorted(self.ranges, key=lambda name: "when" in self.ranges[name]):  # conditions need the others
+            part = self.ranges[name]
+            if not _applies(part, {**self._start, **chosen}):
+                continue
+            if "choices" in part:
+                # by number: Optuna accepts only plain values, and treats 1 and 1.0 as equal
+                chosen[name] = part["choices"][trial.suggest_categorical(name, list(range(len(part["choices"]))))]
+            else:
+                value = trial.suggest_float(name, part["low"], part["high"], log=part.get("log", False))
+                chosen[name] = float(f"{value:.{_DIGITS}g}")
+        return chosen
+
+    def proposal(self, names: Collection[str], params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of hyperparameters in Optuna's form: choices by number, without those that do not apply.
+
+        `params` has the values that differ from the initial ones.
+        """
+        values = {**self._start, **params}
+        parts = {name: part for name, part in self.ranges.items() if name in names and _applies(part, values)}
+        return {
+            name: part["choices"].index(values[name]) if "choices" in part else values[name]
+            for name, part in parts.items()
+        }
 
 
-def suggest(trial: Any, space: _Space, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the hyperparameters that an Optuna `trial` proposes; `params` has those that are not searched."""
-    chosen: dict[str, Any] = {}
-    for name in sorted(space, key=lambda name: "when" in space[name]):  # conditions refer to unconditional ones
-        part = space[name]
-        if not applies(part, {**params, **chosen}):
-            continue
-        if "choices" in part:
-            # by number: Optuna accepts only plain values, and treats 1 and 1.0 as equal
-            chosen[name] = part["choices"][trial.suggest_categorical(name, list(range(len(part["choices"]))))]
-        else:
-            value = trial.suggest_float(name, part["low"], part["high"], log=part.get("log", False))
-            chosen[name] = float(f"{value:.{_DIGITS}g}")
-    return chosen
-
-
-def proposal(space: _Space, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `params` in Optuna's form: choices by number, without hyperparameters that do not apply."""
-    return {
-        name: part["choices"].index(params[name]) if "choices" in part else params[name]
-        for name, part in space.items()
-        if name in params and applies(part, params)
-    }
-
-
-def applies(space: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
+def _applies(part: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
     """Return whether a hyperparameter with this range matters, given `params`."""
-    return all(params.get(name) in values for name, values in space.get("when", {}).items())
+    return all(params.get(name) in values for name, values in part.get("when", {}).items())
 
 
 def architecture(method: str, space: _Space, params: Mapping[str, Any]) -> dict[str, Any]:

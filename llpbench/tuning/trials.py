@@ -16,22 +16,21 @@ import numpy as np
 import torch
 
 from llpbench.core.bags import Task
-from llpbench.core.cell import Cell, Epoch
+from llpbench.core.cell import Cell, Epoch, Tuning
 from llpbench.core.criteria import Criterion
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.global_state import contained
+from llpbench.core.global_state import restored
 from llpbench.core.method import Method
 from llpbench.core.ranges import continuous, read_params
 from llpbench.core.registry import METHODS
-from llpbench.core.text import reason_of
-from llpbench.core.tuning_spec import Tuning
+from llpbench.core.text import fault
 from llpbench.training.cell_runs import fit_direct
 from llpbench.training.cohort import Outcome, Trainee, encoder_factory
 from llpbench.training.compilation import remove_damaged
 from llpbench.training.device import Machine, is_out_of_memory
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained
-from llpbench.tuning.search import Trial
+from llpbench.tuning.search import Search, Trial
 
 _OnEpoch = Callable[[Epoch], None] | None
 
@@ -56,6 +55,13 @@ class Bench:
     earlier: list[Trial] = field(default_factory=list)
     """finished trials, with which trials at a rung are compared"""
 
+    def finish(self, search: Search) -> list[Trial]:
+        """Run the missing trials of a search, and return all its trials."""
+        self.earlier += search.made
+        while asked := search.ask():
+            search.tell(self.make(asked))
+        return search.made[: self.tuning.trials]
+
     def make(self, trials: Sequence[Trial]) -> list[Trial]:
         """Train trials and return them with their results."""
         if self.tuning.cell.protocol is None:
@@ -76,7 +82,7 @@ class Bench:
         """Train trials together; after a failure, train half as many at once, down to one."""
         clock, halving = time.perf_counter(), self._halving(trials)
         try:
-            with contained(f"method {self.tuning.cell.method}"):
+            with restored(f"method {self.tuning.cell.method}"):
                 outcomes = self._together(trials, halving)
         except LLPBenchError:
             raise
@@ -84,7 +90,7 @@ class Bench:
             damaged = self.machine.compiled and remove_damaged(error)
             if len(trials) == 1 and not damaged:
                 status = "out-of-memory" if is_out_of_memory(error) else "failed"
-                return [replace(trials[0], status=status, reason=reason_of(error), seconds=time.perf_counter() - clock)]
+                return [replace(trials[0], status=status, reason=fault(error), seconds=time.perf_counter() - clock)]
         else:
             seconds = (time.perf_counter() - clock) / len(trials)
             joined = enumerate(zip(trials, outcomes, strict=True))
@@ -111,7 +117,7 @@ class Bench:
     def _fit(self, trial: Trial) -> Trial:
         """Fit a direct method, and judge it on the validation rows."""
         clock = time.perf_counter()
-        with contained(f"method {self.tuning.cell.method}"):
+        with restored(f"method {self.tuning.cell.method}"):
             result = fit_direct(_method(self.tuning.cell, trial.params), self.tuning.seed, self.task)
         values = {name: one["validation"] for name, one in result.results.items()}
         seconds = time.perf_counter() - clock

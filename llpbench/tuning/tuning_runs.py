@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import optuna
 
-from llpbench.core.cell import Environment, Epoch
+from llpbench.core.cell import Environment, Epoch, Tuning
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.method import DirectMethod
-from llpbench.core.provenance import utc_now
 from llpbench.core.record import SCHEMA, Chosen, Status, TuningRecord
 from llpbench.core.registry import METHODS
-from llpbench.core.tuning_spec import Tuning
 from llpbench.training.cell_runs import at_work, make_task, prepared
 from llpbench.training.device import Machine, hardware_facts, peak_memory_mb, reset_peak_memory
 from llpbench.training.stamp import cell_facts
-from llpbench.tuning.search import Search, Trial, opened
+from llpbench.tuning.search import Search, Trial
 from llpbench.tuning.trials import Bench, without_test
 
 
@@ -42,20 +41,12 @@ def run_tuning(
         machine, data = bench.machine, [bench.task.fingerprint, bench.task.manifest]
         code = json.dumps([facts["versions"], facts["numerics"], data], sort_keys=True)
         reset_peak_memory(machine.device)
-        with opened(tuning, folder, code, instead) as search:
-            trials = make_trials(search, bench)
+        with Search.opened(tuning, folder, code, instead) as search:
+            trials = bench.finish(search)
     hardware = hardware_facts(machine.device, environment.threads, machine.compiled, tuning.cell.precision)
-    return tuning_record(
-        tuning, trials, facts | {"hardware": hardware, "memory_mb": _rounded(peak_memory_mb(machine.device))}
-    )
-
-
-def make_trials(search: Search, bench: Bench) -> list[Trial]:
-    """Run the missing trials of a search, and return all its trials."""
-    bench.earlier += search.made
-    while asked := search.ask():
-        search.tell(bench.make(asked))
-    return search.made[: search.tuning.trials]
+    memory = peak_memory_mb(machine.device)
+    facts |= {"hardware": hardware, "memory_mb": None if memory is None else round(memory, 1)}
+    return tuning_record(tuning, trials, facts)
 
 
 def _bench(
@@ -86,7 +77,7 @@ def tuning_record(
         "trials": [_line(trial) for trial in trials],
         "times": {"total": round(sum(trial.seconds for trial in trials), 4)},
         "epochs": sum(trial.epochs for trial in trials),
-        "finished": utc_now(),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         **facts,  # type: ignore[typeddict-item]
     }
     record["libraries"] = {**record["libraries"], "optuna": optuna.__version__}
@@ -100,14 +91,10 @@ def choices(tuning: Tuning, trials: Sequence[Trial]) -> dict[str, Chosen]:
 
 def _best(tuning: Tuning, trials: Sequence[Trial], criterion: str) -> Chosen | None:
     """Return the trial with the best value among those not stopped; the first of equals."""
-    best: Trial | None = None
-    for trial in trials:
-        if trial.status != "ok" or criterion not in trial.values:
-            continue
-        if best is None or CRITERIA[criterion].better(trial.values[criterion], best.values[criterion]):
-            best = trial
-    if best is None:
+    found = [trial for trial in trials if trial.status == "ok" and criterion in trial.values]
+    if not found:
         return None
+    best = (max if CRITERIA[criterion].maximise else min)(found, key=lambda trial: trial.values[criterion])
     cell = replace(tuning.cell, params={**tuning.cell.params, **best.params})
     default = next((trial for trial in trials if trial.number == 0), None)
     start = None if default is None else default.values.get(criterion)
@@ -118,7 +105,3 @@ def _best(tuning: Tuning, trials: Sequence[Trial], criterion: str) -> Chosen | N
 
 def _line(trial: Trial) -> dict[str, Any]:
     return asdict(trial) | {"rungs": [list(rung) for rung in trial.rungs], "seconds": round(trial.seconds, 4)}
-
-
-def _rounded(megabytes: float | None) -> float | None:
-    return None if megabytes is None else round(megabytes, 1)

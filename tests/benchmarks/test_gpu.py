@@ -21,7 +21,7 @@ from llpbench.core.provenance import cell_versions
 from llpbench.core.record import Record
 from llpbench.core.tables import Table
 from llpbench.data.loading import find_local
-from llpbench.results.journal import Journal, read
+from llpbench.results.journal import Contents, Journal
 from llpbench.running.executors import Message, Outcome
 from llpbench.running.schedule import Ended, Limit
 from llpbench.running.schedule import Job as Work
@@ -153,7 +153,7 @@ class TestCampaign:
         assert [job.cell.id for job in one + two] == every[:4]
         assert COMPILES == [False], "the first cells are run by one process that compiles nothing"
         assert {job.seeds for job in one} == {tuple(range(10))}
-        assert len(read(tmp_path / "journal.jsonl").records) == 40
+        assert len(Contents.read(tmp_path / "journal.jsonl").records) == 40
         assert rows.last(campaign.PART)["data credit"].status == "skipped"
         told = dict(tables._campaign(rows))
         assert told["cell: dllp adult"].startswith("10 seeds in")

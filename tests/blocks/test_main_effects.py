@@ -18,7 +18,7 @@ from llpbench.blocks.design import bag_average
 from llpbench.blocks.evidence import _BagSpace, _FeatureSpace
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect, FeatureEffects
-from llpbench.core.numbers import RobustScores
+from llpbench.core.numbers import _RobustScores
 from llpbench.data.tasks import Scaler
 
 NAN = float("nan")
@@ -161,4 +161,4 @@ def test_effects_have_names_units_and_categories() -> None:
     assert rare.categories == ("red", "3 others")
     (robust,) = Scaler(numbers, np.zeros((2, 0), np.int64), [], "robust").named([number], ["age", "income"], [])
     assert robust.edges is not None
-    assert_allclose(RobustScores(numbers)(np.column_stack([robust.edges] * 2))[:, 0], number.edges, atol=1e-4)
+    assert_allclose(_RobustScores(numbers)(np.column_stack([robust.edges] * 2))[:, 0], number.edges, atol=1e-4)

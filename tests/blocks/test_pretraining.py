@@ -16,6 +16,7 @@ from llpbench.core.bags import Bags, Task
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.model import Encoding, Model
 from llpbench.core.ranges import ranges
+from llpbench.core.registry import Entry
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table
 from llpbench.running.settings import PRETRAININGS
@@ -215,9 +216,9 @@ def test_pretraining_key_has_everything_but_method() -> None:
         _key(base, 0, replace(task, fingerprint="other data")),
         _key(replace(base, precision="bfloat16"), 0, task),
     ]
-    for name, value in (("NUMERICS", 99), ("version_of", lambda _: "another encoder")):
+    for owner, name, value in ((pretrained, "NUMERICS", 99), (Entry, "version", "another encoder")):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pretrained, name, value)
+            patch.setattr(owner, name, value)
             different.append(_key(base, 0, task))
     assert len({_key(base, 0, task), *different}) == len(different) + 1
 

@@ -19,7 +19,7 @@ from click.shell_completion import ShellComplete
 from llpbench.cli.listing import _verdict_rows
 from llpbench.cli.main import _seeds, cli, main
 from llpbench.conformance.checks import Check, Verdict
-from llpbench.results.journal import FILE, read
+from llpbench.results.journal import FILE, Contents
 from llpbench.running.settings import OPTIONS
 
 HEAVY = {"torch", "ray", "pydantic", "pandas", "pyarrow", "requests", "sklearn", "seaborn", "scipy", "filelock"}
@@ -241,7 +241,7 @@ def test_interrupt_message_depends_on_command(llpbench: LLPBench, monkeypatch: p
 
 def test_interrupted_command_exits_130(plugin: Path, tmp_path: Path) -> None:
     process = start(arguments(plugin, tmp_path, "--set", "quick-a.seconds=0.3", "--set", "quick-b.seconds=0.3"))
-    while process.poll() is None and not read(tmp_path / FILE).records:
+    while process.poll() is None and not Contents.read(tmp_path / FILE).records:
         time.sleep(0.02)
     signals = itertools.cycle((signal.SIGINT, signal.SIGTERM))
     while process.poll() is None:  # again and again, to its very end
@@ -252,7 +252,7 @@ def test_interrupted_command_exits_130(plugin: Path, tmp_path: Path) -> None:
     assert err.splitlines()[-1].startswith("llpbench: ")
     assert "Traceback" not in err
     assert out == ""
-    assert 0 < len(read(tmp_path / FILE).records) < 8
+    assert 0 < len(Contents.read(tmp_path / FILE).records) < 8
 
 
 def offered(words: str, incomplete: str) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from bench import LLPBench, refused
 
-from llpbench.core.effects import FeatureEffect, bin_text
+from llpbench.core.effects import FeatureEffect
 from llpbench.data.tasks import Scaler
 from llpbench.report.plots.own_figures import effect_panels
 
@@ -63,8 +63,8 @@ def test_effects_cover_all_kinds_of_features() -> None:
     figure = effect_panels([category, gaps, constant], "title")
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["u", "v", "2 others"]
     assert [text.get_text() for text in figure.axes[1].texts] == ["missing", "0.25"]
-    assert [bin_text(gaps, i) for i in range(3)] == ["< 0", ">= 0", "missing"]
-    assert bin_text(category, 2) == "2 others"
+    assert [gaps.bin_text(i) for i in range(3)] == ["< 0", ">= 0", "missing"]
+    assert category.bin_text(2) == "2 others"
     for edges, texts in (
         ([7318.4, 67834.2], ["< 7318", "7318 to 67,830", ">= 67,830"]),
         ([-0.00012, 0.5], ["< -0.00012", "-0.00012 to 0.5", ">= 0.5"]),
@@ -72,8 +72,8 @@ def test_effects_cover_all_kinds_of_features() -> None:
         ([-2.5e9, 1e-9], ["< -2.5e+09", "-2.5e+09 to 1e-09", ">= 1e-09"]),
     ):
         money = some_effect(1, "money", edges=np.array(edges), weights=thirds)
-        assert [bin_text(money, i) for i in range(3)] == texts
+        assert [money.bin_text(i) for i in range(3)] == texts
     scaler = Scaler(np.array([[-2e6], [4e6]]), np.zeros((2, 0), np.int64), [])  # mean 1e6, standard deviation 3e6
     effect = some_effect(1, "x", edges=np.array([-1 / 3, 0.2], np.float32), weights=thirds)
     (wide,) = scaler.named([effect], ["x"], [])
-    assert [bin_text(wide, i) for i in range(3)] == ["< 0", "0 to 1,600,000", ">= 1,600,000"]
+    assert [wide.bin_text(i) for i in range(3)] == ["< 0", "0 to 1,600,000", ">= 1,600,000"]

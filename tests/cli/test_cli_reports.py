@@ -9,8 +9,8 @@ from bench import LLPBench
 from factory import PROTOCOL, fine_alone, record, runs
 
 from llpbench.core.record import Record
-from llpbench.results.journal import FILE, Journal, read
-from llpbench.results.merging import shipped
+from llpbench.results.journal import FILE, Contents, Journal
+from llpbench.results.merging import journal_files
 
 
 def journal(folder: Path, *records: Record) -> Path:
@@ -27,7 +27,7 @@ def test_study_run_shows_paper_numbers(llpbench: LLPBench, tmp_path: Path) -> No
     done = llpbench(*words.split(), str(tmp_path))
     assert done.code == 0
     assert "Fine-grained results: ordered · bags of 1024 · encoder mlp · at most 1 epoch" in done.out
-    methods = [run["spec"]["method"] for run in read(tmp_path / FILE).records.values()]
+    methods = [run["spec"]["method"] for run in Contents.read(tmp_path / FILE).records.values()]
     assert sorted(methods) == ["dllp", "supervised"]
     again = llpbench(*words.replace("fine-grained", "robustness").split(), str(tmp_path))
     assert (
@@ -83,7 +83,7 @@ def test_disputed_journals_are_reported(llpbench: LLPBench, tmp_path: Path) -> N
 
 
 def test_compare_ranks_own_method_among_published(llpbench: LLPBench, tmp_path: Path) -> None:
-    there = (run["spec"] for run in read(shipped("core")).records.values())
+    there = (run["spec"] for run in Contents.read(*journal_files("core")).records.values())
     spec = next(each for each in there if (each["method"], each["bag_size"]) == ("tabllp-bdc", 256))
     mine = record("mine", 0.5, dataset=spec["dataset"], bag_size=spec["bag_size"], protocol=spec["protocol"])
     done = llpbench("compare", "--out", str(journal(tmp_path, mine)))

@@ -10,7 +10,6 @@ from types import ModuleType
 import pytest
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.provenance import version_of
 from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, Entry, Registry
 
 TEXT = "class Mine:\n    def loss(self, x):\n        return x\n"
@@ -37,32 +36,32 @@ def in_notebook(*cells: str) -> str | None:
             name = f"<cell {number}>"
             linecache.cache[name] = (len(cell), None, cell.splitlines(keepends=True), name)
             exec(compile(cell, name, "exec"), module.__dict__)
-        return version_of(entry_of(module.Mine))
+        return entry_of(module.Mine).version
 
 
 @pytest.mark.parametrize("registry", [METHODS, ENCODERS, BAGGINGS], ids=lambda registry: registry.kind)
 def test_every_built_in_entry_declares_a_version(registry: Registry) -> None:
-    assert all((version_of(entry) or "").isdigit() for entry in registry.entries())
+    assert all((entry.version or "").isdigit() for entry in registry.entries())
 
 
 def test_declared_version_and_checksum_come_before_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text(TEXT)
     entry = in_file(tmp_path / "mine.py", monkeypatch)
     entry.facts = {"version": 3}
-    assert version_of(entry) == "3"
+    assert entry.version == "3"
     entry.facts = {"version": None, "sha256": "0123456789abcdef" * 4}
-    assert version_of(entry) == "0123456789abcdef"
+    assert entry.version == "0123456789abcdef"
 
 
 def test_plugin_file_counts_byte_by_byte_as_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in {"a": TEXT, "b": TEXT, "c": f"{TEXT}# a comment\n"}.items():
         (tmp_path / f"{name}.py").write_text(text)
     a, b, c = (in_file(tmp_path / f"{name}.py", monkeypatch) for name in "abc")
-    before = version_of(a)
-    assert before == version_of(b) != version_of(c)
+    before = a.version
+    assert before == b.version != c.version
     assert str(before).startswith("file:")
     (tmp_path / "a.py").write_text("edited = True\n")
-    assert version_of(a) == before, "the edit came after the class was loaded"
+    assert a.version == before, "the edit came after the class was loaded"
 
 
 def test_notebook_class_has_the_hash_of_its_cell() -> None:

@@ -20,7 +20,7 @@ from factory import record
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.files import open_packed, private_root, replace_file, replaced, temporary_folder
-from llpbench.results.journal import FILE, LOCK, Journal, read
+from llpbench.results.journal import FILE, LOCK, Contents, Journal
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 
@@ -145,7 +145,7 @@ def test_shard_that_unpacks_to_too_much_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "adult.jsonl.xz"
     path.write_bytes(lzma.compress(b"{" + b" " * 30_000_000))
     with pytest.raises(DataError, match="unpacks from"):
-        read(path)
+        Contents.read(path)
 
 
 def test_library_that_opens_its_folder_to_everybody_stays_private(tmp_path: Path) -> None:

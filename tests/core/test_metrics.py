@@ -14,18 +14,18 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from llpbench.core.bags import FloatArray, Holdout, Rows
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.metrics import (
+    _auc,
+    _bag_means,
     _expected_calibration_error,
+    _kl,
+    _likelihood,
     _log_loss,
-    auc,
-    bag_means,
+    _reliability,
     brier_score,
     holdout_criteria,
-    kl,
     l1,
-    likelihood,
     macro_auc,
     mpiou,
-    reliability,
     test_metrics,
     validation_criteria,
     verdict,
@@ -48,7 +48,7 @@ def test_auc_agrees_with_scikit_learn(decimals: int) -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, (3, 200))
     scores = np.round(rng.random((3, 200)) + 0.3 * labels, decimals)
-    ours = auc(torch.from_numpy(scores), torch.from_numpy(labels == 1))
+    ours = _auc(torch.from_numpy(scores), torch.from_numpy(labels == 1))
     assert ours.tolist() == pytest.approx([roc_auc_score(y, s) for y, s in zip(labels, scores, strict=True)])
     many = rng.integers(0, 4, 300)
     proba = rng.dirichlet(np.ones(4), 300) + 0.2 * np.eye(4)[many]
@@ -59,7 +59,7 @@ def test_auc_agrees_with_scikit_learn(decimals: int) -> None:
 
 def test_nan_predictions_have_no_criterion() -> None:
     scores = torch.tensor([0.1, torch.nan, 0.3, 0.4])
-    assert torch.isnan(auc(scores, torch.tensor([False, True, False, True])))
+    assert torch.isnan(_auc(scores, torch.tensor([False, True, False, True])))
     proba = torch.full((2, 4, 2), 0.5).double()
     proba[1, 2] = torch.nan
     labels, index = torch.tensor([[0, 1, 0, 1]] * 2), torch.tensor([[[0, 1], [2, 3]]] * 2)
@@ -78,8 +78,8 @@ def test_proportion_distances_match_known_values() -> None:
     assert float(mpiou(torch.tensor([[1 - 1e-9, 1e-9]]), torch.tensor([[1.0, 0.0]]))) == pytest.approx(0.5)
     assert float(l1(half, quarters)) == pytest.approx(0.5)
     assert float(l1(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]))) == 2
-    assert float(kl(half, quarters)) == pytest.approx(0.130812, abs=1e-6)
-    assert np.isfinite(float(kl(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]))))
+    assert float(_kl(half, quarters)) == pytest.approx(0.130812, abs=1e-6)
+    assert np.isfinite(float(_kl(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]))))
 
 
 def test_count_likelihood_is_normal_approximation() -> None:
@@ -99,7 +99,7 @@ def test_count_likelihood_is_normal_approximation() -> None:
         where = torch.from_numpy(index).expand(2, -1, -1)
         target = torch.from_numpy(counts / np.array(sizes)[:, None]).expand(2, -1, -1)
         given = torch.from_numpy(proba)
-        assert likelihood(given, bag_means(given, where), target, where).tolist() == pytest.approx(expected.tolist())
+        assert _likelihood(given, _bag_means(given, where), target, where).tolist() == pytest.approx(expected.tolist())
 
 
 def test_coarse_criteria_do_not_read_labels() -> None:
@@ -160,9 +160,9 @@ def test_log_loss_and_calibration_error_match_known_values() -> None:
 def test_reliability_matches_hand_computation() -> None:
     positive = np.array([0.02, 0.04, 0.55, 0.55, 1.0])
     proba, labels = np.column_stack([1 - positive, positive]), np.array([0, 1, 1, 0, 1])
-    assert reliability(proba, labels) == [[2, 0.03, 0.5], [2, 0.55, 0.5], [1, 1.0, 1.0]]
+    assert _reliability(proba, labels) == [[2, 0.03, 0.5], [2, 0.55, 0.5], [1, 1.0, 1.0]]
     three = np.array([[0.9, 0.05, 0.05]])  # each class against the rest, pooled
-    assert reliability(three, np.array([1])) == [[2, 0.05, 0.5], [1, 0.9, 0.0]]
+    assert _reliability(three, np.array([1])) == [[2, 0.05, 0.5], [1, 0.9, 0.0]]
     assert "reliability" not in verdict(proba, replace(holdout(labels, np.arange(5)[None], 2), labels=None))
 
 
@@ -211,6 +211,6 @@ def test_unlabelled_data_have_coarse_criteria_only() -> None:
 def test_count_likelihood_is_nan_if_diverged_and_finite_if_certain() -> None:
     where, target = torch.arange(8).reshape(1, 1, 8).expand(3, -1, -1), torch.tensor([[[0.0, 1.0]]]).double()
     proba = torch.stack([torch.full((8, 2), torch.nan), torch.eye(2)[[0] * 8], torch.eye(2)[[1] * 8]]).double()
-    diverged, wrong, right = likelihood(proba, bag_means(proba, where), target.expand(3, -1, -1), where).tolist()
+    diverged, wrong, right = _likelihood(proba, _bag_means(proba, where), target.expand(3, -1, -1), where).tolist()
     assert np.isnan(diverged)
     assert -np.inf < wrong < right

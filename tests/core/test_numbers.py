@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from llpbench.core.bags import Rows
-from llpbench.core.numbers import MOST_KNOTS, NormalScores, RobustScores, Transform
+from llpbench.core.numbers import MOST_KNOTS, NormalScores, Transform, _RobustScores
 from llpbench.data.tasks import Scaler
 
 NAN = float("nan")
@@ -26,13 +26,13 @@ def test_normal_scores_are_quantiles_of_mid_ranks() -> None:
 
 
 def test_robust_scores_are_clipped_smoothly() -> None:
-    scores = RobustScores(column(-1, 0, 0.5, 1, 3))  # median 0.5, quartiles 0 and 1
+    scores = _RobustScores(column(-1, 0, 0.5, 1, 3))  # median 0.5, quartiles 0 and 1
     assert scores(column(3.5, 1.5)).ravel() == pytest.approx([2.121320, 0.948683], abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", [NormalScores, RobustScores])
+@pytest.mark.parametrize("kind", [NormalScores, _RobustScores])
 @pytest.mark.parametrize("rows", [50, 5 * MOST_KNOTS])
-def test_scores_are_monotone_and_invertible(kind: type[NormalScores] | type[RobustScores], rows: int) -> None:
+def test_scores_are_monotone_and_invertible(kind: type[NormalScores] | type[_RobustScores], rows: int) -> None:
     rng = np.random.default_rng(0)
     numeric = np.column_stack([rng.lognormal(0, 3, rows), rng.integers(0, 5, rows), np.full(rows, 7.0)])
     numeric[::7, 0] = NAN

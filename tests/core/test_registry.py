@@ -165,7 +165,7 @@ def test_entry_points_of_installed_packages_are_loaded(tmp_path: Path, monkeypat
     points = [importlib.metadata.EntryPoint(*each, registry.ENTRY_POINT_GROUP) for each in names.items()]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [p for p in points if p.group == group])
     with pytest.raises(LLPBenchError, match=r"entry point 'broken'\) failed on import: RuntimeError: two lines"):
-        registry.load_entry_points()
+        registry._load_entry_points()
     assert "installed" in METHODS.names()
 
 

@@ -18,8 +18,8 @@ import llpbench
 from llpbench import DirectMethod, LLPBenchError, load_results, register_method
 from llpbench.core import registry
 from llpbench.results.frame import COLUMNS
-from llpbench.results.journal import read
-from llpbench.running.settings import OPTIONS, default
+from llpbench.results.journal import Contents
+from llpbench.running.settings import OPTIONS
 
 
 def flags(plugin: Path, out: Path, **more: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def flags(plugin: Path, out: Path, **more: Any) -> dict[str, Any]:
 def test_call_equals_command(plugin: Path, tmp_path: Path, llpbench: LLPBench) -> None:
     made = run(**flags(plugin, tmp_path / "python"))
     assert llpbench(*arguments(plugin, tmp_path / "shell")).code == 0
-    journals = [read(tmp_path / name / "journal.jsonl") for name in ("python", "shell")]
+    journals = [Contents.read(tmp_path / name / "journal.jsonl") for name in ("python", "shell")]
     assert timeless([*journals[0].records.values()]) == timeless([*journals[1].records.values()])
     files = [{file.name for file in (tmp_path / name).iterdir()} for name in ("python", "shell")]
     assert files[0] == files[1] >= {"index.html", "README.md"}
@@ -59,7 +59,7 @@ def run(**given: Any) -> llpbench.Results:
 def test_sweep_options_equal_command_options() -> None:
     told = inspect.signature(llpbench.run).parameters
     assert told.keys() == {"preset", "config", *(name.replace("-", "_") for name in OPTIONS)}
-    assert told["bag_sizes"].default == default("bag-sizes") == 256
+    assert told["bag_sizes"].default == OPTIONS["bag-sizes"].default == 256
     assert all(option.help in str(llpbench.run.__doc__) for option in OPTIONS.values())
 
 

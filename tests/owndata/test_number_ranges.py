@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 from llpbench.core.bags import FloatArray
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.numbers import NormalScores, RobustScores
+from llpbench.core.numbers import NormalScores, _RobustScores
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import FeatureColumns, _number_range
 
@@ -153,11 +153,11 @@ def test_column_order_changes_nothing(method: str, frame: pd.DataFrame, labels: 
 @pytest.mark.parametrize(
     ("method", "settings", "kind"),
     [
-        ("dllp", {"encoder": "realmlp"}, RobustScores),
+        ("dllp", {"encoder": "realmlp"}, _RobustScores),
         ("dllp", {"encoder": "realmlp", "numbers": "z"}, type(None)),
         ("dllp", {"numbers": "scores"}, NormalScores),
         ("dllp", {}, type(None)),
-        ("bag-mean-linear", {"numbers": "robust"}, RobustScores),
+        ("bag-mean-linear", {"numbers": "robust"}, _RobustScores),
         ("dllp", {"numbers": "ranks"}, LLPBenchError),
         ("llp-gan", {"numbers": "scores"}, LLPBenchError),
     ],

@@ -17,7 +17,7 @@ from made import make_report
 
 from llpbench.core.record import TuningRecord
 from llpbench.report.publishing import Published
-from llpbench.results.journal import FILE, Contents, read
+from llpbench.results.journal import FILE, Contents
 from llpbench.results.lines import DamagedError, read_line, to_line
 from llpbench.running.settings import resolve
 from llpbench.tuning.configurations import write_configurations
@@ -43,7 +43,7 @@ def journal(folder: Path, *more: Mapping[str, Any]) -> Contents:
     folder.mkdir(parents=True, exist_ok=True)
     every: list[Any] = [*GOOD, *SEARCHES, *more]
     (folder / FILE).write_bytes(b"".join(map(to_line, every)))
-    return read(folder / FILE)
+    return Contents.read(folder / FILE)
 
 
 def report(contents: Contents, out: Path) -> str:

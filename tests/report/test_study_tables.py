@@ -10,10 +10,10 @@ import pytest
 from factory import PROTOCOL, failed, record, runs
 
 from llpbench.core.record import Record
-from llpbench.core.studies import STUDIES
 from llpbench.report.report_table import ReportTable
 from llpbench.report.study_tables import _paper_numbers, _PaperFigure, _StudyTable, study_tables
 from llpbench.results.frame import NO_STALE_RUNS, tidy
+from llpbench.results.studies import STUDIES
 
 HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
 

@@ -11,7 +11,7 @@ from llpbench.core.cell import Cell
 from llpbench.core.record import Record, TuningRecord
 from llpbench.report.boards import Board
 from llpbench.report.tabulate import Leaderboards
-from llpbench.results.merging import join_tunings
+from llpbench.results.journal import Contents
 
 START = make_cell_of("dllp")
 BETTER, COARSE, FORMER = (replace(START, params={"weight": weight}) for weight in (0.5, 0.9, 0.7))
@@ -62,7 +62,8 @@ def test_repeated_search_adds_no_entry() -> None:
     old = {**TUNINGS[0], "finished": "2025-01-01T00:00:00Z", "numerics": 0}
     old["best"] = {"auc": {**TUNINGS[0]["best"]["auc"], "cell": FORMER.id}}
     records = [*RECORDS, *seeds(FORMER, 0.9, 0.9, 0.9, 0.9)]
-    joined = join_tunings({TUNINGS[0]["tuning"]: cast(TuningRecord, old)}, {each["tuning"]: each for each in TUNINGS})
+    earlier = Contents({}, {TUNINGS[0]["tuning"]: cast(TuningRecord, old)})
+    joined = Contents.joined([earlier, Contents({}, {each["tuning"]: each for each in TUNINGS})]).tunings
     found = board(Leaderboards.of(records, tunings=list(joined.values())), "auc")
     assert {*found.labels} == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}
     assert found.tasks["seeds"][0] == (0, 1, 2)

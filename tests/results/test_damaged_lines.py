@@ -12,7 +12,7 @@ import pytest
 from factory import MISSING, changed, make_cell_of, places, record, searched
 
 from llpbench.core.record import SCHEMA
-from llpbench.results.journal import FILE, Contents, read
+from llpbench.results.journal import FILE, Contents
 from llpbench.results.lines import to_line
 from llpbench.results.merging import merge_into
 
@@ -55,7 +55,7 @@ def read_with(folder: Path, *damaged: bytes) -> Contents:
     """Return the contents of a journal with these lines among good ones, which must all be read."""
     good = [to_line(each) for each in GOOD]
     (folder / FILE).write_bytes(b"".join([good[0], *(line.rstrip(b"\n") + b"\n" for line in damaged), *good[1:]]))
-    contents = read(folder / FILE)
+    contents = Contents.read(folder / FILE)
     found = contents.records | contents.tunings
     assert found.items() >= {each["run"] if "run" in each else each["tuning"]: each for each in GOOD}.items()
     return contents
@@ -87,7 +87,7 @@ def test_fields_of_later_versions_are_kept(tmp_path: Path) -> None:
     new["results"]["new"] = {**new["results"]["auc"], "test": {"auc": 0.5, "new": -7.0}, "mood": "good"}
     assert read_with(tmp_path, to_line(new)).records[RUN["run"]] == new
     merge_into(tmp_path / "merged", [tmp_path / FILE])
-    assert read(tmp_path / "merged" / FILE).records[RUN["run"]] == new
+    assert Contents.read(tmp_path / "merged" / FILE).records[RUN["run"]] == new
 
 
 STRANGE: list[Any] = [None, True, -1, 0, 0.5, 1e9, -1e300, 10**400, "", "a\nb", "x" * 5000]
@@ -113,5 +113,5 @@ def test_random_damage_costs_no_other_run(tmp_path: Path, seed: int) -> None:
     assert 0 < len(contents.warnings) <= len(damaged)
     assert all(warning.isprintable() for warning in contents.warnings)
     merged = merge_into(tmp_path / "merged", [tmp_path / FILE])
-    again = read(tmp_path / "merged" / FILE)
+    again = Contents.read(tmp_path / "merged" / FILE)
     assert (again.warnings, again.runs, again.tunings) == ((), merged.runs, merged.tunings)

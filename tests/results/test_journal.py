@@ -20,7 +20,7 @@ from factory import make_cell_of, make_record
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import SCHEMA
-from llpbench.results.journal import FILE, LOCK, SAVED, Journal, read
+from llpbench.results.journal import FILE, LOCK, SAVED, Contents, Journal
 from llpbench.results.lines import to_line
 
 CELL = make_cell_of()
@@ -59,12 +59,12 @@ def test_last_record_of_run_counts(tmp_path: Path) -> None:
         assert list(journal.contents.records.values()) == RECORDS[:3]
     whole = journal.path.read_bytes()
     for content in (whole, whole + whole, whole.rstrip(b"\n")):
-        contents = read(write(tmp_path, content))
+        contents = Contents.read(write(tmp_path, content))
         assert contents.records == {record["run"]: record for record in RECORDS[:3]}
         assert contents.warnings == ()
     with Journal(tmp_path) as journal:  # without a last line break
         journal.append(make_record(CELL, 3))
-    assert len(read(journal.path).records) == 4
+    assert len(Contents.read(journal.path).records) == 4
 
 
 def test_record_is_one_synced_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_torn_last_line_is_dropped_and_repaired(tmp_path: Path) -> None:
     first, last = map(to_line, RECORDS[:2])
     for cut in range(1, len(last) - 1):
         path = write(tmp_path, first, last[:cut])
-        contents = read(path)
+        contents = Contents.read(path)
         assert list(contents.records.values()) == RECORDS[:1], cut
         assert len(contents.warnings) == 1
         assert "torn" in contents.warnings[0]
@@ -124,7 +124,7 @@ def test_foreign_file_is_refused_unchanged(tmp_path: Path, content: bytes) -> No
 def test_other_schema_is_refused_unchanged(tmp_path: Path, schema: int, age: str) -> None:
     path = write(tmp_path, to_line(RECORDS[0]), to_line(make_record(CELL, 1, schema=schema)))
     before = path.read_bytes()
-    for use in (read, lambda _: Journal(tmp_path)):
+    for use in (Contents.read, lambda _: Journal(tmp_path)):
         with pytest.raises(
             LLPBenchError, match=rf"{age} llpbench \(schema {schema}, this one knows {SCHEMA}\)"
         ) as error:
@@ -154,7 +154,7 @@ def test_unreadable_or_unwritable_journal_is_refused(tmp_path: Path, monkeypatch
     path = write(tmp_path, to_line(RECORDS[0]))
     monkeypatch.setattr(Path, "read_bytes", refuse)  # as root, every file can be read
     with pytest.raises(LLPBenchError, match="cannot be read: Permission denied") as error:
-        read(path)
+        Contents.read(path)
     one_line(error)
 
 
@@ -185,12 +185,12 @@ def test_full_disk_loses_no_finished_run(tmp_path: Path) -> None:
             journal.append(make_record(CELL, written))
         assert len(journal.contents.records) == written > 1
     assert "make room and run the same command again" in one_line(error)
-    contents = read(journal.path)
+    contents = Contents.read(journal.path)
     assert len(contents.records) == written
     assert contents.warnings == ()  # the part that still fitted was taken back
     with Journal(tmp_path) as journal:
         journal.append(make_record(CELL, written))
-    assert len(read(journal.path).records) == written + 1
+    assert len(Contents.read(journal.path).records) == written + 1
 
 
 def test_failing_sync_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_failing_sync_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         with pytest.raises(LLPBenchError, match="No space left on device") as error:
             journal.append(RECORDS[1])
         one_line(error)
-    assert list(read(journal.path).records.values()) == RECORDS[:1]
+    assert list(Contents.read(journal.path).records.values()) == RECORDS[:1]
 
 
 def test_interrupt_before_sync_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +218,7 @@ def test_interrupt_before_sync_loses_nothing(tmp_path: Path, monkeypatch: pytest
 
     with pytest.raises(KeyboardInterrupt):
         append()
-    assert list(read(tmp_path / FILE).records.values()) == RECORDS[:2]
+    assert list(Contents.read(tmp_path / FILE).records.values()) == RECORDS[:2]
 
 
 FOREIGN = to_line(make_record(make_cell_of("somebody-else"), 7))
@@ -296,7 +296,7 @@ def test_rescued_results_replace_no_file(change: Callable[[Path], None], tmp_pat
             old.write_text("of an earlier accident")
         journal.append(RECORDS[2], RECORDS[3])
     saved = out / "journal.saved-2.jsonl" if old.exists() and old.read_text() == "of an earlier accident" else old
-    assert list(read(saved).records.values()) == RECORDS[:4], "what was there before, too"
+    assert list(Contents.read(saved).records.values()) == RECORDS[:4], "what was there before, too"
     assert (path.read_bytes() if path.exists() else None) == left
     assert not [each.name for each in out.iterdir() if each.name not in {FILE, LOCK, SAVED, saved.name}]
 
@@ -309,7 +309,7 @@ def test_removed_journal_is_noticed_at_end(change: Callable[[Path], None], inter
         change(journal.path)
         if interrupted:
             raise KeyboardInterrupt
-    assert list(read(tmp_path / "out" / SAVED).records.values()) == RECORDS[:1]
+    assert list(Contents.read(tmp_path / "out" / SAVED).records.values()) == RECORDS[:1]
 
 
 def test_rescued_results_join_existing_ones(tmp_path: Path, llpbench: LLPBench) -> None:
@@ -320,7 +320,7 @@ def test_rescued_results_join_existing_ones(tmp_path: Path, llpbench: LLPBench) 
         journal.append(RECORDS[1])
     command = line[0].partition("Join them: ")[2].partition(";")[0]
     assert llpbench(*shlex.split(command)[1:]).code == 0
-    assert len(read(journal.path).records) == 3
+    assert len(Contents.read(journal.path).records) == 3
 
 
 def test_results_go_to_other_folder_if_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +330,7 @@ def test_results_go_to_other_folder_if_needed(tmp_path: Path, monkeypatch: pytes
         journal.append(RECORDS[0])
         removed(journal.path)
         (tmp_path / "out").write_text("a file by now")
-    assert list(read(tmp_path / "spare" / SAVED).records.values()) == RECORDS[:1]
+    assert list(Contents.read(tmp_path / "spare" / SAVED).records.values()) == RECORDS[:1]
 
 
 def test_rescued_results_keep_permissions(tmp_path: Path) -> None:
@@ -353,6 +353,9 @@ def test_nothing_is_rescued_without_results(tmp_path: Path) -> None:
 
 
 def test_failed_run_removes_only_its_empty_journal(tmp_path: Path) -> None:
+    with Journal(tmp_path / "ended"):
+        pass
+    assert (tmp_path / "ended" / FILE).exists(), "this one did not fail"
     with suppress(KeyError), Journal(tmp_path / "out") as journal:
         taken_over(journal.path)
         raise KeyError
@@ -378,7 +381,7 @@ def test_removed_lock_file_is_recreated(tmp_path: Path) -> None:
         with pytest.raises(LLPBenchError):
             Journal(tmp_path)
         journal.append(RECORDS[2])
-    assert len(read(journal.path).records) == 3
+    assert len(Contents.read(journal.path).records) == 3
 
 
 def test_lost_lock_ends_run(tmp_path: Path) -> None:
@@ -394,8 +397,8 @@ def test_lost_lock_ends_run(tmp_path: Path) -> None:
             journal.append(RECORDS[1])
         finally:
             holder.communicate()
-    assert list(read(journal.path).records.values()) == RECORDS[:1]
-    assert list(read(tmp_path / SAVED).records.values()) == RECORDS[:2]
+    assert list(Contents.read(journal.path).records.values()) == RECORDS[:1]
+    assert list(Contents.read(tmp_path / SAVED).records.values()) == RECORDS[:2]
 
 
 def test_run_with_lost_journal_keeps_all_results(
@@ -416,4 +419,4 @@ def test_run_with_lost_journal_keeps_all_results(
     assert (result.code, result.out) == (2, "")
     assert result.err.splitlines()[-1].startswith("llpbench: journal ")
     assert 4 < len(written) < 8
-    assert [*read(out / SAVED).records.values()] == written
+    assert [*Contents.read(out / SAVED).records.values()] == written

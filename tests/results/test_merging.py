@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 from itertools import permutations
 from pathlib import Path
+from typing import cast
 
 import pytest
 from factory import failed, make_cell_of, make_record, record, searched
@@ -16,10 +18,11 @@ from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, TuningRecord
 from llpbench.report.comparing import compare
 from llpbench.report.terminal import render
-from llpbench.results.journal import FILE, SHARD_SUFFIX, SHARDS, Contents, Journal, contains, read, shards
-from llpbench.results.merging import SHIPPED, journal_files, merge, merge_into, shipped, shipped_cells
-from llpbench.results.published import EXCERPT, write_published
-from llpbench.results.staleness import stale_runs, stale_searches
+from llpbench.results.journal import FILE, SHARD_SUFFIX, SHARDS, Contents, Journal, contains, shards
+from llpbench.results.merging import EXCERPT, SHIPPED, journal_files, merge, merge_into, shipped_cells, write_published
+from llpbench.results.staleness import stale_reasons
+
+LEADERBOARDS = Path(__file__).parents[2] / "leaderboards"
 
 
 def journal(folder: Path, *records: Record) -> Path:
@@ -36,7 +39,7 @@ def test_merge_joins_different_and_deduplicates_equal_runs(tmp_path: Path) -> No
     assert {run["spec"]["method"] for run in merged.counting.values()} == {"a", "b", "shared"}
     assert (merged.disputes, merged.warnings) == ([], ())
     assert len((tmp_path / "out" / FILE).read_bytes().splitlines()) == 3
-    assert read(tmp_path / "out" / FILE).records.keys() == merged.counting.keys()
+    assert Contents.read(tmp_path / "out" / FILE).records.keys() == merged.counting.keys()
 
 
 def test_disputed_results_are_kept_flagged_and_count_by_preference_only(tmp_path: Path) -> None:
@@ -54,11 +57,11 @@ def test_disputed_results_are_kept_flagged_and_count_by_preference_only(tmp_path
             assert chosen.disputes == []
             assert {run["results"]["auc"]["test"]["auc"] for run in chosen.counting.values()} == {0.9, auc}
     merge_into(tmp_path / "out", [first, planted])
-    contents = read(out := tmp_path / "out" / FILE)
+    contents = Contents.read(out := tmp_path / "out" / FILE)
     assert (len(contents.records), len(contents.counting)) == (2, 1), "it is done, but does not count"
     assert merge([out, first]).runs == contents.runs, "merging once more adds nothing"
     merge_into(tmp_path / "out", [out], "first")
-    assert len(read(out).counting) == 2
+    assert len(Contents.read(out).counting) == 2
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
@@ -85,7 +88,7 @@ def test_fuller_record_of_equal_results_is_kept(tmp_path: Path, newest_first: bo
     (kept,), (flag,) = both(old, finished(2, 0.81, more=True))
     assert kept["results"]["auc"]["test"]["auc"] == 0.81
     assert "AUC 80.0000, 81.0000" in flag
-    assert both(old, finished(2, 0.9, more=True))[0] == []
+    assert both(old, finished(2, 0.825, more=True))[0] == [], "more than the tolerance apart"
 
 
 def test_failure_never_replaces_success(tmp_path: Path) -> None:
@@ -94,7 +97,7 @@ def test_failure_never_replaces_success(tmp_path: Path) -> None:
         (kept,) = merge(order).runs.values()
         assert [run["status"] for run in kept] == ["ok"]
     one = journal(tmp_path / "c", record("a", 0.8), failed("a"))
-    assert [run["status"] for run in read(one).records.values()] == ["ok"]
+    assert [run["status"] for run in Contents.read(one).records.values()] == ["ok"]
 
 
 def test_newer_code_replaces_older_without_dispute(tmp_path: Path) -> None:
@@ -121,12 +124,37 @@ def test_journal_order_counts_not_clock(tmp_path: Path) -> None:
     old = record("a", 0.7, versions={"method": "old"}, finished=AHEAD)
     new = record("a", 0.8, versions={"method": "new"}, finished=NOW)
     path = journal(tmp_path / "a", old, new)
-    for found in (read(path).records, merge([path]).records):
+    for found in (Contents.read(path).records, merge([path]).records):
         assert [run["versions"] for run in found.values()] == [{"method": "new"}]
     back = journal(tmp_path / "b", old, new, {**old, "finished": NOW})
-    assert [run["versions"] for run in read(back).records.values()] == [{"method": "old"}], "somebody went back to it"
+    assert [run["versions"] for run in Contents.read(back).records.values()] == [{"method": "old"}], (
+        "somebody went back to it"
+    )
     engine = journal(tmp_path / "c", {**new, "numerics": NUMERICS + 1}, old)
-    assert [run["numerics"] for run in read(engine).records.values()] == [NUMERICS + 1]
+    assert [run["numerics"] for run in Contents.read(engine).records.values()] == [NUMERICS + 1]
+
+
+def test_search_that_counts_remembers_cells_of_replaced_ones() -> None:
+    start = make_cell_of("a")
+    cells = [replace(start, params={"weight": number}) for number in range(3)]
+    one, two, three = (searched(start, "fine", {"auc": (cell, 0.5, 0.4)}) for cell in cells)
+    bad = cast(TuningRecord, {**one, "status": "failed", "best": {}})
+    newer, newer_bad = (cast(TuningRecord, {**each, "numerics": NUMERICS + 1}) for each in (two, bad))
+    first, second = sorted(cell.id for cell in cells[:2])
+    for order, counts, former in (
+        ((one, two, three), three, [first, second]),
+        ((one, two, one), one, [cells[1].id]),
+        ((one, bad), one, None),
+        ((bad, one), one, None),
+        ((newer, one), newer, [cells[0].id]),
+        ((one, newer_bad), newer_bad, [cells[0].id]),
+    ):
+        expected = {**counts} if former is None else {**counts, "former": former}
+        assert contents_of(*order).tunings == {one["tuning"]: expected}
+    late = cast(TuningRecord, {**two, "finished": AHEAD})
+    for journals in ((one, late), (late, one), (one, newer), (newer, one)):  # newer ones count, whatever the order
+        joined = Contents.joined(map(contents_of, journals)).tunings[one["tuning"]]
+        assert (joined["best"]["auc"]["cell"], joined["former"]) == (cells[1].id, [cells[0].id])
 
 
 def test_stepwise_merge_equals_joint_merge(tmp_path: Path) -> None:
@@ -148,7 +176,7 @@ def test_appended_record_counts_as_read_record(tmp_path: Path) -> None:
     with Journal(tmp_path) as opened:
         for run in (*runs, record("b", 0.7, versions={"method": "x"})):
             opened.append(run)
-    assert opened.contents.runs == read(tmp_path / FILE).runs
+    assert opened.contents.runs == Contents.read(tmp_path / FILE).runs
     assert len(opened.contents.disputes) == 1
 
 
@@ -157,7 +185,7 @@ def test_merge_overwrites_only_its_inputs(tmp_path: Path) -> None:
     with pytest.raises(LLPBenchError, match=r"there is a journal in .* already"):
         merge_into(tmp_path / "out", [first])
     merge_into(tmp_path / "out", [first, other])
-    assert len(read(other).records) == 2
+    assert len(Contents.read(other).records) == 2
     with Journal(tmp_path / "a"), pytest.raises(LLPBenchError, match="another llpbench is writing"):
         merge_into(tmp_path / "a", [first])
 
@@ -165,8 +193,8 @@ def test_merge_overwrites_only_its_inputs(tmp_path: Path) -> None:
 def test_journal_may_be_file_folder_or_published(tmp_path: Path) -> None:
     path = journal(tmp_path, record("a"))
     assert journal_files(str(tmp_path)) == journal_files(str(path)) == [path]
-    assert journal_files("published") == [shipped()]
-    assert journal_files("core") == [shipped("core")] != journal_files("published")
+    assert journal_files("published") == [LEADERBOARDS / EXCERPT]
+    assert journal_files("core") == [LEADERBOARDS / "core" / EXCERPT]
     with pytest.raises(LLPBenchError, match=r"there is no journal '.*nowhere'\. Give the --out folder of a run"):
         journal_files(str(tmp_path / "nowhere"))
 
@@ -224,9 +252,6 @@ def _by_run(*records: Record) -> dict[str, Record]:
     return {each["run"]: each for each in records}
 
 
-LEADERBOARDS = Path(__file__).parents[2] / "leaderboards"
-
-
 def contents_of(*records: Record | TuningRecord) -> Contents:
     contents = Contents({})
     contents.add(*records)
@@ -260,7 +285,7 @@ def test_only_merging_changes_published_folder_and_only_shards_with_new_runs(fol
     merge_into(folder, [*journal_files(str(folder)), journal.path])
     after = {path.name: path.stat().st_ino for path in shards(folder)}
     assert {name for name in after if after[name] != before[name]} == {f"credit{SHARD_SUFFIX}"}
-    assert len(merge(journal_files(str(folder))).records) == len(read(folder / EXCERPT).records) == 4
+    assert len(merge(journal_files(str(folder))).records) == len(Contents.read(folder / EXCERPT).records) == 4
 
 
 @pytest.mark.parametrize("name", [f"{SHARDS}/adult{SHARD_SUFFIX}", EXCERPT])
@@ -268,7 +293,7 @@ def test_damaged_file_is_one_clear_error(folder: Path, name: str) -> None:
     path = folder / name
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(LLPBenchError, match=path.name):
-        read(path)
+        Contents.read(path)
 
 
 def test_excerpt_has_what_boards_show(tmp_path: Path) -> None:
@@ -277,7 +302,7 @@ def test_excerpt_has_what_boards_show(tmp_path: Path) -> None:
     run["results"]["mpiou"]["test"]["accuracy"] = None
     run["results"]["auc"]["validation"] = None
     write_published(tmp_path, contents_of(run, worst, search, record("x", 0.8), record("x", 0.7)))
-    excerpt = read(tmp_path / EXCERPT)
+    excerpt = Contents.read(tmp_path / EXCERPT)
     assert excerpt.tunings == {search["tuning"]: search}
     assert excerpt.records.keys() == {run["run"], worst["run"]}, "runs with different results do not count"
     assert excerpt.records[worst["run"]]["status"] == worst["status"] != "ok"
@@ -291,18 +316,17 @@ def test_excerpt_has_what_boards_show(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_no_published_run_is_stale(name: str) -> None:
-    contents = read(shipped(name))
+    contents = Contents.read(*journal_files(name))
     assert (contents.disputes, contents.warnings) == ([], ())
     cells = {run["cell"] for run in contents.records.values()}
     assert sorted(cells) == sorted(run["cell"] for run in shipped_cells(name))
-    assert stale_runs(contents.records.values()) == {}
-    assert stale_searches(contents.tunings.values()) == {}
+    assert stale_reasons([*contents.records.values(), *contents.tunings.values()]) == {}
 
 
 @pytest.mark.skipif(not shards(LEADERBOARDS), reason="an installed package has the excerpt alone")
 def test_published_excerpt_matches_published_shards() -> None:
     some = [path for path in shards(LEADERBOARDS) if path.name.split(".")[0] in ("bank_marketing", "letter")]
-    whole, excerpt = merge(some).records, read(shipped()).records
+    whole, excerpt = merge(some).records, Contents.read(*journal_files("published")).records
     datasets = {run["spec"]["dataset"] for run in excerpt.values()}
     assert {f"{dataset}{SHARD_SUFFIX}" for dataset in datasets} == {path.name for path in shards(LEADERBOARDS)}
     mine = {name: run for name, run in excerpt.items() if run["spec"]["dataset"] in ("bank_marketing", "letter")}

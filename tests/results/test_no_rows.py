@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from bench import LLPBench
 
-from llpbench.results.journal import read
+from llpbench.results.journal import Contents
 
 DATASET = '''
 from llpbench.core.registry import register_dataset
@@ -40,7 +40,7 @@ def test_run_leaves_no_value_of_any_row(tmp_path: Path, llpbench: LLPBench) -> N
     where = ["--plugin", str(plugin), "--datasets", "private", "--executor", "debug", "--out", str(out)]
     result = llpbench("run", *where, *flags, "--bag-sizes", "16", "--seeds", "1")
     assert result.code == 0, result.err
-    assert {record["status"] for record in read(out / "journal.jsonl").records.values()} == {"ok"}
+    assert {record["status"] for record in Contents.read(out / "journal.jsonl").records.values()} == {"ok"}
 
     left = [file for file in out.rglob("*") if file.is_file()]
     assert {file.suffix for file in left} >= {".jsonl", ".md", ".html"}

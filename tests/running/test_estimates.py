@@ -14,10 +14,9 @@ from factory import make_cell_of, make_record
 
 from llpbench.core.cell import Cell, Protocol
 from llpbench.core.record import Record
-from llpbench.results.journal import read
-from llpbench.results.merging import shipped
-from llpbench.running.estimates import Basis, Estimate, Estimator, _Timings, _timings_of, published_timings, table_sizes
-from llpbench.running.runner import about
+from llpbench.results.journal import Contents
+from llpbench.results.merging import journal_files
+from llpbench.running.estimates import Basis, Estimate, Estimator, _Timings, _timings_of
 from llpbench.running.schedule import Job
 from llpbench.training.specification import make_cell
 
@@ -30,12 +29,12 @@ def no_timings() -> _Timings:
 
 def of_journal(*records: Record, **options: Any) -> Estimator:
     """That of a journal that knows enough."""
-    return Estimator(records, no_timings, table_sizes(None), **options)
+    return Estimator(records, published=no_timings, **options)
 
 
 def of_published(*records: Record, **options: Any) -> Estimator:
     """That of a journal that knows little."""
-    return Estimator(records, published_timings, table_sizes(None), **options)
+    return Estimator(records, **options)
 
 
 def seconds_of(estimator: Estimator, cell: Cell, seeds: int = 1) -> float:
@@ -122,7 +121,7 @@ def test_own_runs_calibrate_machine_speed() -> None:
 
 def test_stated_factor_covers_four_of_five_published_cells() -> None:
     """Every tenth cell is left out at a time: of three tenths, which are enough."""
-    known = read(shipped()).records.values()
+    known = Contents.read(*journal_files("published")).records.values()
     misses = []
     for part in range(3):
         left_out = {cell for cell in {record["cell"] for record in known} if int(cell, 16) % 10 == part}
@@ -142,7 +141,7 @@ def test_stated_factor_covers_four_of_five_published_cells() -> None:
 
 def of_others(*records: Record) -> Estimator:
     """That of a machine as fast as another, which made these records."""
-    return Estimator((), lambda: _timings_of(records), table_sizes(None))
+    return Estimator((), published=lambda: _timings_of(records))
 
 
 def pretrained(method: str = "dllp", **options: Any) -> Cell:
@@ -180,8 +179,8 @@ def test_finished_pretraining_is_not_estimated() -> None:
 
 
 def test_estimate_states_range_and_origin() -> None:
-    assert about(Estimate({Basis.SAME: 600.0})) == "about 10 min (7 min to 15 min, from this journal)"
-    both = about(Estimate({Basis.SAME: 600.0, Basis.GUESS: 600.0}))
+    assert str(Estimate({Basis.SAME: 600.0})) == "about 10 min (7 min to 15 min, from this journal)"
+    both = str(Estimate({Basis.SAME: 600.0, Basis.GUESS: 600.0}))
     assert both.endswith("from this journal and a rough guess)")
-    assert about(Estimate({Basis.SAME: 600.0, Basis.GUESS: 1.0})).endswith("from this journal)")
-    assert about(Estimate()) == about(Estimate({Basis.GUESS: 0.2})) == "less than a second"
+    assert str(Estimate({Basis.SAME: 600.0, Basis.GUESS: 1.0})).endswith("from this journal)")
+    assert str(Estimate()) == str(Estimate({Basis.GUESS: 0.2})) == "less than a second"

@@ -27,12 +27,12 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import private_root
 from llpbench.core.provenance import cell_versions, software
 from llpbench.core.record import Record, TuningRecord
-from llpbench.results.journal import SAVED, Journal, read
+from llpbench.results.journal import SAVED, Contents, Journal
 from llpbench.running import channel, ray_host, worker
 from llpbench.running.channel import Alive
-from llpbench.running.cluster import Finished, Heard, NodeFiles, Nodes, Room, Started, TrialRequest
-from llpbench.running.estimates import Estimator, published_timings, table_sizes
-from llpbench.running.executors import Resources, run_job
+from llpbench.running.cluster import Finished, Heard, NodeFiles, Nodes, Room, TrialRequest
+from llpbench.running.estimates import Estimator
+from llpbench.running.executors import Listener, Resources
 from llpbench.running.executors import ray as ray_executor
 from llpbench.running.executors.debug import Debug
 from llpbench.running.executors.inline import Inline
@@ -43,7 +43,7 @@ from llpbench.running.settings import Settings, resolve
 JOB = Job(make_cell_of("bag-mean-linear", encoder=None), (0, 1))
 
 
-class Diary:
+class Diary(Listener):
     """A listener that records messages, and re-queues out-of-memory jobs."""
 
     def __init__(self, schedule: Schedule | None = None) -> None:
@@ -147,7 +147,7 @@ def children() -> set[str]:
 def test_errors_become_failed_records_and_interrupts_are_passed_on() -> None:
     for size, reason in ((2, "bad data"), (3, "RuntimeError: two lines"), (22, "SystemExit: 7")):
         (job,) = scripted_jobs(size)
-        records = run_job(job, Environment(), lambda _: None, scripted)
+        records = job.run(Environment(), lambda _: None, scripted)
         assert isinstance(records, list)
         assert reasons(records) == {job.cell.run_id(seed): f"failed: {reason}" for seed in (0, 1)}
         for record in records:
@@ -161,7 +161,7 @@ def test_errors_become_failed_records_and_interrupts_are_passed_on() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_job(JOB, Environment(), lambda _: None, interrupted)
+        JOB.run(Environment(), lambda _: None, interrupted)
 
 
 # Choice
@@ -171,7 +171,7 @@ def chosen(resources: Resources, jobs: Sequence[Job], seconds: float = 60.0, **f
     """The choice for jobs of so many seconds a seed."""
     settings: Settings = resolve({name: str(value) for name, value in flags.items()})
     records = [make_record(jobs[0].cell, seconds=seconds)]
-    estimator = Estimator(records, published_timings, table_sizes(None))
+    estimator = Estimator(records)
     executor, note = _pick_executor(settings, jobs, resources, estimator)
     return executor.name, note
 
@@ -248,8 +248,8 @@ class Script:
 def test_late_message_of_dead_machine_is_ignored() -> None:
     (job,) = scripted_jobs(5)
     records, lost = [make_record(job.cell)], Ended("lost", "its machine died")
-    late = (Finished("a", lost), Started("a"), Heard("a", Epoch(1, 2, "auc", 0.5, 1)))
-    begin = (Nodes((Room(1.0),)), TrialRequest("a"), Started("a"), Finished("a", records))
+    late = (Finished("a", lost), Heard("a", None), Heard("a", Epoch(1, 2, "auc", 0.5, 1)))
+    begin = (Nodes((Room(1.0),)), TrialRequest("a"), Heard("a", None), Finished("a", records))
     told = (*begin, *late, TrialRequest("b"), None)
     executor, diary = ray_executor.RayExecutor(Environment(), Resources(1)), Diary()
     executor._host = host = cast(Any, Script(*told))
@@ -279,7 +279,7 @@ def test_job_finishes_when_process_is_free() -> None:
     for trial in (one, other):
         events.on_trial_start(0, [], trial)
         events.on_trial_result(0, [], trial, {"message": pickle.dumps([])})
-    assert told == [Started("a"), Started("b")]
+    assert told == [Heard("a", None), Heard("b", None)]
     events.on_trial_complete(0, [], one)
     events.on_trial_error(0, [], other)  # its machine died just after it had told what it made
     assert told[2:] == [Finished("a", []), Finished("b", [])]
@@ -340,8 +340,8 @@ def test_frozen_worker_is_ended_and_others_continue(monkeypatch: pytest.MonkeyPa
 def test_silent_process_of_ray_is_ended_and_others_continue(monkeypatch: pytest.MonkeyPatch, *, started: bool) -> None:
     silent, other = scripted_jobs(23, 5)
     nodes, done = Nodes((Room(1.0),)), Finished("b", [make_record(other.cell)])
-    first = Script(nodes, TrialRequest("a"), *[Started("a")] * started, idle=Alive())
-    hosts = [first, Script(nodes, TrialRequest("b"), Started("b"), done)]
+    first = Script(nodes, TrialRequest("a"), *[Heard("a", None)] * started, idle=Alive())
+    hosts = [first, Script(nodes, TrialRequest("b"), Heard("b", None), done)]
     monkeypatch.setattr(ray_executor, "Child", lambda *_, **__: hosts.pop(0))
     monkeypatch.setattr(ray_executor, "_SECONDS_OF_SILENT_TRIAL", 0.1)
     diary = Diary()
@@ -356,7 +356,7 @@ def test_job_waits_for_room_in_cluster_of_others(monkeypatch: pytest.MonkeyPatch
     waiting = [Alive()] * 20
     executor, diary = ray_executor.RayExecutor(Environment(), Resources(1)), Diary()
     executor._setup = replace(executor._setup, address="head:6379")
-    done = Started("a"), Finished("a", [make_record(job.cell)])
+    done = Heard("a", None), Finished("a", [make_record(job.cell)])
     executor._host = cast(Any, Script(Nodes((Room(1.0),)), TrialRequest("a"), *waiting, *done))
     executor.run(Schedule([job], lambda _: 1.0), diary)
     assert len(diary.lines) == 3, "one warning"
@@ -498,7 +498,7 @@ def test_ray_run_survives_kills_and_refuses_other_users(
     assert {line for line in diary.lines if line.startswith("epoch")} == {f"epoch {size} 7 nan" for size in (4, 5, 6)}
 
     assert len(found) == 10
-    assert read(tmp_path / "out" / SAVED).records == {record["run"]: record for record in diary.records}
+    assert Contents.read(tmp_path / "out" / SAVED).records == {record["run"]: record for record in diary.records}
 
 
 @pytest.fixture

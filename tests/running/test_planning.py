@@ -13,10 +13,9 @@ from llpbench.cli.main import _plan_rows
 from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.running.executors import gpu_share
+from llpbench.running.cluster import Nodes
 from llpbench.running.obstacles import Obstacle, Resolved, obstacles, resolver
-from llpbench.running.planning import Plan, Planned, expand, make_plan
-from llpbench.running.runner import counts
+from llpbench.running.planning import Plan, Planned, expand
 from llpbench.running.schedule import Job, Schedule
 from llpbench.running.settings import Settings, resolve
 from llpbench.training.specification import make_cell
@@ -57,7 +56,7 @@ def test_entries_are_resolved_once_and_not_sent_to_jobs() -> None:
     assert (neural.method.name, neural.encoder.name, neural.dataset.name) == ("dllp", "saint", "adult")
     assert neural.bagging == {"columns": ("age", "sex")}
     assert (direct.method.name, direct.encoder) == ("bag-gp", None)
-    plan = make_plan(map(Planned, (neural, direct)), (0,), {})
+    plan = Plan.of(map(Planned, (neural, direct)), (0,), {})
     assert plan.to_run == [neural, direct]
     sent = pickle.dumps(plan.jobs)  # workers load plugins after they have started
     assert not any(name in sent for name in (b"DatasetSpec", b"Entry", b"Resolved"))
@@ -118,7 +117,7 @@ def test_cell_states_follow_journal() -> None:
         assert one.cell is not cells[0], "finished cells have no obstacle"
         return Obstacle("too large", lasting=True) if one.cell is cells[3] else None
 
-    plan = make_plan(unplanned(*cells), (0, 1), records).with_obstacles(find)
+    plan = Plan.of(unplanned(*cells), (0, 1), records).with_obstacles(find)
     assert [cell.state for cell in plan.cells] == ["done", "failed", "to run", "impossible", "to run"]
     assert [cell.missing for cell in plan.cells] == [(), (), (1,), (0, 1), (0, 1)]
     assert [cell.wanted for cell in plan.cells] == [cell.missing for cell in plan.cells]
@@ -126,12 +125,12 @@ def test_cell_states_follow_journal() -> None:
     assert plan.reasons == ["too large"]
     assert len([*_plan_rows(plan)]) == 5
     with pytest.raises(LLPBenchError, match="no data"):
-        make_plan(unplanned(cells[0]), (0,), {}).with_obstacles(lambda _: Obstacle("no data", lasting=False))
+        Plan.of(unplanned(cells[0]), (0,), {}).with_obstacles(lambda _: Obstacle("no data", lasting=False))
     assert Plan(()).with_obstacles(lambda _: None).jobs == []
 
-    again = make_plan(unplanned(*cells[:3]), (0, 1), records, repeat=("failed",))
+    again = Plan.of(unplanned(*cells[:3]), (0, 1), records, repeat=("failed",))
     assert [cell.wanted for cell in again.cells] == [(), (1,), (0, 1)]
-    again = make_plan(unplanned(*cells[:3]), (0, 1), records, repeat=("done",))
+    again = Plan.of(unplanned(*cells[:3]), (0, 1), records, repeat=("done",))
     assert [cell.wanted for cell in again.cells] == [(0, 1), (0,), (1,)]
 
 
@@ -143,20 +142,20 @@ def test_runs_of_other_code_are_repeated_unless_kept() -> None:
         return "changed" if record["numerics"] == 0 else ""
 
     def planned(*repeat: str) -> Plan:
-        return make_plan(unplanned(cell), (0, 1, 2, 3), records, repeat=repeat, why_stale=why)
+        return Plan.of(unplanned(cell), (0, 1, 2, 3), records, repeat=repeat, why_stale=why)
 
     (each,) = planned("stale").cells
     assert (each.done, each.failed, each.stale, each.missing) == ((0,), (), {1: "changed", 2: "changed"}, (3,))
     assert (each.state, each.wanted) == ("stale", (1, 2, 3))
-    assert counts(planned("stale")) == "3 runs to do in 1 cell, 2 of them stale, 1 done"
+    assert str(planned("stale")) == "3 runs to do in 1 cell, 2 of them stale, 1 done"
     assert planned("stale").changes == ["dllp: changed (2 runs)"]
-    assert counts(planned()) == "1 run to do in 1 cell, 1 done, 2 stale and kept"
+    assert str(planned()) == "1 run to do in 1 cell, 1 done, 2 stale and kept"
     assert planned("failed").cells[0].wanted == (2, 3), "a stale failed run counts as failed"
-    impossible = make_plan(
+    impossible = Plan.of(
         unplanned(cell, make_cell_of(size=1)), (0, 1), records, repeat=("stale",), why_stale=why
     ).with_obstacles(lambda each: Obstacle("no data", lasting=False) if each.cell is cell else None)
     assert [each.state for each in impossible.cells] == ["impossible", "to run"]
-    assert counts(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"
+    assert str(impossible) == "2 runs to do in 1 cell, 1 done, 1 impossible"
 
 
 @pytest.mark.parametrize(
@@ -186,8 +185,8 @@ def test_cells_with_too_few_rows_are_impossible(cell: dict[str, Any], reason: st
 
 def test_gpu_shares_follow_memory() -> None:
     megabytes = (1_000, 8_001, 30_000, 40_000, 900_000)
-    assert [gpu_share(each, 80_000) for each in megabytes] == [1 / 8, 1 / 4, 1 / 2, 1, 1]
-    assert [gpu_share(None, memory) for memory in (140_000, 40_000, 8_000)] == [1 / 8, 1 / 2, 1]
+    assert [Nodes((), 80_000).gpu_share(each) for each in megabytes] == [1 / 8, 1 / 4, 1 / 2, 1, 1]
+    assert [Nodes((), memory).gpu_share(None) for memory in (140_000, 40_000, 8_000)] == [1 / 8, 1 / 2, 1]
 
 
 def jobs(*sizes: int) -> list[Job]:

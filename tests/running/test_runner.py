@@ -25,10 +25,10 @@ from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import load_plugin
-from llpbench.results.journal import FILE, LOCK, Journal, read
+from llpbench.results.journal import FILE, LOCK, Contents, Journal
 from llpbench.running import runner
 from llpbench.running.display import Display
-from llpbench.running.executors import Listener, Outcome, notify
+from llpbench.running.executors import Listener, Outcome
 from llpbench.running.executors.debug import Debug
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
@@ -80,7 +80,7 @@ def run(plugin: Path, out: Path, **flags: Any) -> tuple[RunSummary, Silent]:
 
 
 def journal(out: Path) -> list[Record]:
-    return list(read(out / FILE).records.values())
+    return list(Contents.read(out / FILE).records.values())
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def finished(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def undisturbed(finished: Path, tiny_bench: Path) -> list[dict[str, Any]]:  # noqa: ARG001
     """What a run that nothing disturbs writes into its journal."""
-    return timeless([*read(finished).records.values()])
+    return timeless([*Contents.read(finished).records.values()])
 
 
 def test_second_run_does_only_missing_work(tiny_bench: Path, tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_second_run_does_only_missing_work(tiny_bench: Path, tmp_path: Path) -> 
     assert (outcome.incomplete, outcome.left, len(display.jobs)) == (False, 0, 4)
     assert [record["status"] for record in journal(tmp_path)] == ["ok"] * 8
     assert {path.name for path in tmp_path.iterdir()} == {FILE, LOCK}
-    assert outcome.contents.records == read(tmp_path / FILE).records
+    assert outcome.contents.records == Contents.read(tmp_path / FILE).records
     assert display.said == ["8 runs to do in 4 cells; less than a second; debug, 1 at a time"]
     before = (tmp_path / FILE).read_bytes()
     _, display = run(tiny_bench, tmp_path)
@@ -263,7 +263,7 @@ def test_job_without_record_is_reported(tiny_bench: Path, tmp_path: Path, monkey
                 tried.append((size, job.alone, job.attempt))
                 listener.started(job)
                 made: Outcome = [make_record(job.cell, seed) for seed in job.seeds]
-                notify(listener, job, ends[size].pop() if ends[size] else made)
+                listener.notify(job, ends[size].pop() if ends[size] else made)
 
     monkeypatch.setattr(runner, "_pick_executor", lambda settings, *_: (Unlucky(settings.environment), ""))
     sizes = ",".join(map(str, ends))
@@ -309,7 +309,7 @@ def test_disputed_run_counts_as_done(tiny_bench: Path, tmp_path: Path) -> None:
         other = deepcopy(next(iter(made.contents.records.values())))
         other["results"]["auc"]["test"]["auc"] = 0.125
         made.append(other)
-    assert read(tmp_path / FILE).disputes
+    assert Contents.read(tmp_path / FILE).disputes
     display = Silent()
     runner.run(make_settings(tiny_bench, tmp_path), display)
     assert display.jobs == [], "running again would not resolve the dispute"
@@ -449,7 +449,7 @@ def test_dataset_without_labels_is_trained_and_judged_by_bags(llpbench: LLPBench
     assert "given bags, mPIoU of validation bags" in result.out
     assert "'supervised-gbdt' needs labels of rows, but 'votes' has none" in result.err
     assert "no labels of rows, so 'random' bags cannot be counted. Choose --baggings given" in result.err
-    records = read(out / FILE).records.values()
+    records = Contents.read(out / FILE).records.values()
     assert len(records) == 6
     for record in records:
         assert record["status"] == "ok"

@@ -11,7 +11,7 @@ from bench import dedent
 
 from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError
-from llpbench.running.settings import OPTIONS, PRESETS, default, resolve
+from llpbench.running.settings import OPTIONS, PRESETS, resolve
 
 
 def config(tmp_path: Path, text: str) -> Path:
@@ -36,7 +36,7 @@ def test_presets_have_declared_values() -> None:
     assert (paper.protocol, paper.encoders, paper.seeds) == (Protocol(), "saint", tuple(range(10)))
     assert len(paper.datasets.split(",")) == 6
     assert {*PRESETS} == {"quick", "paper"}
-    assert [default(name) for name in ("bag-sizes", "threads", "plugin", "time-budget")] == [256, 1, None, None]
+    assert [OPTIONS[name].default for name in ("bag-sizes", "threads", "plugin", "time-budget")] == [256, 1, None, None]
 
 
 def test_flags_override_file_and_file_overrides_preset(tmp_path: Path) -> None:

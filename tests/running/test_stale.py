@@ -13,8 +13,8 @@ from llpbench.core.record import Record
 from llpbench.core.registry import REGISTRIES
 from llpbench.report.wording import STALE_NOTE
 from llpbench.results import staleness
-from llpbench.results.journal import FILE, read
-from llpbench.results.staleness import stale_runs
+from llpbench.results.journal import FILE, Contents
+from llpbench.results.staleness import stale_reasons
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def again(llpbench: LLPBench, bench: Path, monkeypatch: pytest.MonkeyPatch):  # 
 
 
 def records(bench: Path) -> list[Record]:
-    return list(read(bench.parent / "out" / FILE).records.values())
+    return list(Contents.read(bench.parent / "out" / FILE).records.values())
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -86,7 +86,7 @@ def test_edited_plugin_is_run_again(again, bench: Path) -> None:  # type: ignore
     after = {record["run"]: record for record in records(bench)}
     assert before.keys() == after.keys()
     assert all(before[run]["versions"] != after[run]["versions"] for run in before)
-    assert read(bench.parent / "out" / FILE).disputes == [], "other code, no dispute"
+    assert Contents.read(bench.parent / "out" / FILE).disputes == [], "other code, no dispute"
 
 
 def test_kept_stale_runs_are_marked(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
@@ -104,15 +104,15 @@ def test_kept_stale_runs_are_marked(again, bench: Path) -> None:  # type: ignore
 
 def test_runs_without_plugin_are_not_stale(again, bench: Path, llpbench: LLPBench) -> None:  # type: ignore[no-untyped-def]
     again()
-    assert stale_runs(records(bench)) == {}
+    assert stale_reasons(records(bench)) == {}
     changed = records(bench)
     for record in changed:
         record["versions"]["method"] = "1"
-    (reason,) = set(stale_runs(changed).values())
+    (reason,) = set(stale_reasons(changed).values())
     assert reason.startswith("version of method 1, now file:")
     for record in changed:
         record["spec"]["method"] = "not-here"
-    assert stale_runs(changed) == {}
+    assert stale_reasons(changed) == {}
     edit(bench, "rows.numeric @ weights", "2 * rows.numeric @ weights")
     out = bench.parent / "out"
     process = start(["report", "--no-plots", "--out", str(out), "--plugin", str(bench)])

@@ -14,12 +14,12 @@ from bench import LLPBench, arguments, make_settings, start
 from registries import as_they_were
 from test_runner import Silent
 
+from llpbench.core.cell import Tuning
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import TuningRecord
 from llpbench.core.registry import load_plugin
-from llpbench.core.tuning_spec import Tuning
-from llpbench.results.journal import FILE, Contents, read
+from llpbench.results.journal import FILE, Contents
 from llpbench.running import runner
 from llpbench.running.planning import chosen_cells
 from llpbench.running.settings import Settings
@@ -33,7 +33,7 @@ def settings(plugin: Path, out: Path, **flags: Any) -> Settings:
 
 def run(given: Settings) -> Contents:
     runner.run(given, Silent())
-    return read(given.out / FILE)
+    return Contents.read(given.out / FILE)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_tuned_configuration_runs_on_other_seeds_beside_default(tiny_bench: Path
 
 def test_longer_search_continues_shorter(tiny_bench: Path, searched: Path, tmp_path: Path) -> None:
     out = shutil.copytree(searched, tmp_path / "out")
-    short = read(out / FILE)
+    short = Contents.read(out / FILE)
     assert len(short.tunings) == 4
     assert not short.records, "only searches were wanted"
     long = run(replace(settings(tiny_bench, out, tune="9"), tune_only=True))
@@ -142,9 +142,9 @@ def test_impossible_search_is_refused(tiny_bench: Path, tmp_path: Path, flags: d
     given = replace(settings(tiny_bench, tmp_path), **{"tune": 6, **flags})
     with pytest.raises(LLPBenchError, match=told):
         runner.run(given, Silent())
-    assert not (tmp_path / FILE).exists() or not read(tmp_path / FILE).records
+    assert not (tmp_path / FILE).exists() or not Contents.read(tmp_path / FILE).records
     plan, _ = runner.preview(settings(tiny_bench, tmp_path, bag_sizes="16,1000", methods="bag-mean-linear"), print)
-    assert runner.counts(plan).startswith("2 searches to do (their choices run afterwards), 2 impossible; 2 runs to do")
+    assert str(plan).startswith("2 searches to do (their choices run afterwards), 2 impossible; 2 runs to do")
 
 
 def test_tune_writes_readable_configuration(
@@ -160,7 +160,7 @@ def test_tune_writes_readable_configuration(
     assert "bag-mean-linear on tiny" in found.out
     (file,) = (tmp_path / "tuned").iterdir()
     assert file.name == "auc-tiny-ordered-16-direct.toml"
-    (record,) = read(tmp_path / FILE).tunings.values()
+    (record,) = Contents.read(tmp_path / FILE).tunings.values()
     done = llpbench("run", "--config", str(file), "--seeds", "2", *common)
     assert done.code == 0
-    assert {each["cell"] for each in read(tmp_path / FILE).records.values()} == {record["best"]["auc"]["cell"]}
+    assert {each["cell"] for each in Contents.read(tmp_path / FILE).records.values()} == {record["best"]["auc"]["cell"]}

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from llpbench.core import files
+from llpbench.core.cell import Tuning
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.tuning_spec import Tuning
 from llpbench.training.specification import make_cell
 from llpbench.tuning import search as search_module
-from llpbench.tuning.search import Search, Trial, opened
+from llpbench.tuning.search import Search, Trial
 from llpbench.tuning.space import architecture, search_space
 
 CELL = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp")
@@ -49,7 +49,7 @@ def finish(search: Search) -> list[Trial]:
 
 @pytest.fixture(scope="module")
 def undisturbed() -> list[Trial]:
-    with opened(TUNING, None) as search:
+    with Search.opened(TUNING, None) as search:
         return finish(search)
 
 
@@ -69,7 +69,7 @@ def test_first_trial_is_default(undisturbed: list[Trial]) -> None:
 def test_fixed_condition_makes_parameter_unconditional(method: str, fixed: dict[str, str]) -> None:
     cell = make_cell(method, "adult", bag_size=256, encoder="mlp", params=fixed)
     space = {name: each for name, each in search_space(method).items() if name not in fixed}
-    with opened(Tuning(cell, "fine", 24, space, together=4), None) as search:
+    with Search.opened(Tuning(cell, "fine", 24, space, together=4), None) as search:
         asked = finish(search)
     rounds = [[architecture(method, space, trial.params) for trial in asked[start : start + 4]] for start in (4, 8, 12)]
     assert all(one == each[0] for each in rounds for one in each)
@@ -92,7 +92,7 @@ def test_killed_search_gives_same_result(
     monkeypatch.setattr(search_module, "replace_file", replace_file)
     found = None
     while found is None:
-        with suppress(Killed), opened(TUNING, tmp_path) as search:
+        with suppress(Killed), Search.opened(TUNING, tmp_path) as search:
             found = finish(search)
     assert found == undisturbed
     assert next(attempts) == 9, "six rounds, three of them made twice"
@@ -101,32 +101,36 @@ def test_killed_search_gives_same_result(
 def test_search_of_other_code_starts_over(tmp_path: Path) -> None:
     steps = (("a", "", 0), ("a", "", 12), ("b", "", 0), ("b", "noon", 0), ("b", "noon", 12), ("b", "", 12))
     for code, instead, known in steps:
-        with opened(replace(TUNING, trials=12), tmp_path, code, instead) as search:
+        with Search.opened(replace(TUNING, trials=12), tmp_path, code, instead) as search:
             assert len(search.made) == known
             finish(search)
 
 
 def test_damaged_search_file_is_named(tmp_path: Path) -> None:
-    with opened(TUNING, tmp_path) as search:
+    with Search.opened(TUNING, tmp_path) as search:
         search.tell(made(search.ask()))
     path = tmp_path / f"{TUNING.search_id}.json"
     whole = path.read_text()
     for content in (whole[:-9], whole.replace('"status"', '"state"'), "{}", "[]", "\0"):
         path.write_text(content)
-        with pytest.raises(LLPBenchError, match=r"\.json' is damaged"), opened(TUNING, tmp_path):
+        with pytest.raises(LLPBenchError, match=r"\.json' is damaged"), Search.opened(TUNING, tmp_path):
             pass
 
 
 def test_search_that_is_open_or_cannot_be_stored_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(TUNING, tmp_path), pytest.raises(LLPBenchError, match="another llpbench"), opened(TUNING, tmp_path):
+    with (
+        Search.opened(TUNING, tmp_path),
+        pytest.raises(LLPBenchError, match="another llpbench"),
+        Search.opened(TUNING, tmp_path),
+    ):
         pass
     (tmp_path / "file").touch()
-    with pytest.raises(LLPBenchError, match="cannot be saved"), opened(TUNING, tmp_path / "file"):
+    with pytest.raises(LLPBenchError, match="cannot be saved"), Search.opened(TUNING, tmp_path / "file"):
         pass
 
     def full(path: Path, content: str) -> None:  # noqa: ARG001
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(search_module, "replace_file", full)
-    with pytest.raises(LLPBenchError, match="No space left"), opened(TUNING, tmp_path) as search:
+    with pytest.raises(LLPBenchError, match="No space left"), Search.opened(TUNING, tmp_path) as search:
         search.tell(made(search.ask()))

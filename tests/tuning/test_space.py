@@ -13,7 +13,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.training.specification import make_cell
-from llpbench.tuning.space import architecture, fixed, require_start, search_space, suggest, with_default
+from llpbench.tuning.space import Space, architecture, fixed, require_start, search_space
 from llpbench.tuning.trials import _Halving
 
 BDC = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp").params
@@ -21,9 +21,9 @@ BDC = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp").params
 
 def proposals(method: str, number: int = 60) -> list[dict[str, Any]]:
     params = make_cell(method, "adult", bag_size=256, encoder="mlp").params
-    space = with_default(search_space(method), params)
+    space = Space(search_space(method), params)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    return [suggest(study.ask(), space, params) for _ in range(number)]
+    return [space.suggest(study.ask()) for _ in range(number)]
 
 
 @pytest.mark.parametrize("method", METHODS.names())
@@ -58,7 +58,7 @@ def test_search_ranges_are_overridden() -> None:
     assert space["learning_rate"] == {"low": 1e-5, "high": 1e-2, "log": True}
     assert space["dropout"] == {"choices": [0.0, 0.3]}
     assert "weight_decay" not in space
-    assert with_default(space, {**BDC, "dropout": 0.2})["dropout"] == {"choices": [0.0, 0.3, 0.2]}
+    assert Space(space, {**BDC, "dropout": 0.2}).ranges["dropout"] == {"choices": [0.0, 0.3, 0.2]}
     require_start("dllp", search_space("dllp"), BDC)
     with pytest.raises(LLPBenchError, match=r"dllp.weight_decay must be above 0.*got 0"):
         require_start("dllp", search_space("dllp"), {**BDC, "weight_decay": 0.0})

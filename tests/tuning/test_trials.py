@@ -11,12 +11,11 @@ import torch
 from small import toy_task
 
 from llpbench.core.bags import Task
-from llpbench.core.cell import Protocol
+from llpbench.core.cell import Protocol, Tuning
 from llpbench.core.criteria import CRITERIA, Regime
 from llpbench.core.method import MethodParams, Stage
 from llpbench.core.ranges import LogUniform, Uniform, ranges
 from llpbench.core.registry import METHODS
-from llpbench.core.tuning_spec import Tuning
 from llpbench.methods.dllp import DLLP
 from llpbench.training.device import Machine
 from llpbench.training.population import Population

@@ -1,29 +1,24 @@
 """The contract of executors: they run the jobs of a schedule and report each outcome to a listener.
 
-Each executor is a module of this package, by whose name it is called. Its function `make` takes the settings, jobs,
-`Resources` and `Estimator` of a run; it raises `LLPBenchError` if the executor is unavailable or does not fit the
-settings. All use `run_job` with the same number of threads, so all give the same numbers.
+Each executor is a module of this package, by whose name it is called, and `EXECUTOR` is its class. Its class method
+`make` takes the settings, jobs, `Resources` and `Estimator` of a run; it raises `LLPBenchError` if the executor is
+unavailable or does not fit the settings. All use `Job.run` with the same number of threads, so all give the same
+numbers.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
-from llpbench.core.cell import Cell, Environment, Epoch
-from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import Record, Status, TuningRecord
-from llpbench.core.text import LOG, one_line
+from joblib import cpu_count
+
+from llpbench.core.cell import Epoch
+from llpbench.core.record import Record, TuningRecord
 from llpbench.running.channel import Alive
-from llpbench.running.schedule import Ended, Job, Schedule
-
-_SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0)
-_MARGIN = 1.25
-"""Factor on memory, since allocators fragment it."""
-_UNKNOWN_MEGABYTES = 16_000.0
-"""GPU memory reserved for a cell whose memory is unknown."""
+from llpbench.running.schedule import Ended, Job, Result, Schedule
 
 
 @dataclass(frozen=True)
@@ -31,44 +26,17 @@ class Resources:
     """Resources that jobs share."""
 
     cpus: int
+    """CPU cores that this process may use, within its affinity and its container's quota"""
     gpus: int = 0
 
+    @classmethod
+    def of(cls, device: str) -> Self:
+        """Return the resources for cells on a device (see `Environment`)."""
+        if device == "cpu":
+            return cls(cpu_count())
+        import torch
 
-def gpu_share(megabytes: float | None, memory: float) -> float:
-    """Return the share of a GPU that a job needs, in steps of 1/8, 1/4, 1/2 and 1.
-
-    `megabytes`: memory of the job, None if unknown; `memory`: megabytes of the GPU.
-    """
-    share = (_UNKNOWN_MEGABYTES if megabytes is None else megabytes * _MARGIN) / memory
-    return next((step for step in _SHARES if share <= step), 1.0)
-
-
-def available(device: str) -> Resources:
-    """Return the resources for cells on a device (see `Environment`)."""
-    return Resources(usable_cpus(), gpus_of(device))
-
-
-def gpus_of(device: str) -> int:
-    """Return the number of GPUs for cells on a device (see `Environment`)."""
-    if device == "cpu":
-        return 0
-    import torch
-
-    return torch.cuda.device_count()
-
-
-def usable_cpus() -> int:
-    """Return the number of CPU cores that this process may use, within its affinity and its container's quota."""
-    from joblib import cpu_count
-
-    return int(cpu_count())
-
-
-Result = list[Record] | TuningRecord
-"""The result of a job: the records of a cell's seeds, or the record of a search."""
-Outcome = Result | Ended
-RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
-"""A function that runs a cell, such as `training.cell_runs.run_cell`."""
+        return cls(cpu_count(), torch.cuda.device_count())
 
 
 class Warned(NamedTuple):
@@ -79,6 +47,7 @@ class Warned(NamedTuple):
 
 Message = Epoch | Warned | Alive
 """What a worker sends while it runs a job."""
+Outcome = Result | Ended
 
 
 class Listener(Protocol):
@@ -98,22 +67,21 @@ class Listener(Protocol):
 
     def warned(self, text: str) -> None: ...
 
-
-def notify(listener: Listener, job: Job, message: Message | Outcome) -> None:
-    """Pass a message of a job or its outcome to the method of the listener that receives it."""
-    match message:
-        case Alive():
-            pass
-        case Warned(text):
-            listener.warned(text)
-        case Epoch():
-            listener.progressed(job, message)
-        case Ended():
-            listener.ended(job, message)
-        case list():
-            listener.finished(job, message)
-        case _:
-            listener.search_finished(job, message)
+    def notify(self, job: Job, message: Message | Outcome) -> None:
+        """Pass a message of a job or its outcome to the method that receives it."""
+        match message:
+            case Alive():
+                pass
+            case Warned(text):
+                self.warned(text)
+            case Epoch():
+                self.progressed(job, message)
+            case Ended():
+                self.ended(job, message)
+            case list():
+                self.finished(job, message)
+            case _:
+                self.search_finished(job, message)
 
 
 class LogHandler(logging.Handler):
@@ -139,36 +107,3 @@ class Executor(Protocol):
         processes have ended.
         """
         ...
-
-
-def run_job(
-    job: Job, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None
-) -> Result:
-    """Return the result of a job; after an error, failed records. `run`: function that runs cells."""
-    try:
-        if job.tuning is not None:
-            from llpbench.tuning.tuning_runs import run_tuning  # Optuna
-
-            return run_tuning(job.tuning, environment, on_epoch, job.replaces)
-        if run is None:
-            from llpbench.training.cell_runs import run_cell  # torch
-
-            run = run_cell
-        return run(job.cell, job.seeds, environment, on_epoch)
-    except (Exception, SystemExit) as error:  # even a fault of the engine must not end a run of many hours
-        if not isinstance(error, LLPBenchError) or error.__cause__ is not None:  # otherwise its text says everything
-            LOG.debug("What failed:", exc_info=error)
-        return failure(job, str(error) if isinstance(error, LLPBenchError) else one_line(error))
-
-
-def failure(job: Job, reason: str, status: Status = "failed") -> Result:
-    """Return the result of a job that failed as a whole."""
-    from llpbench.training.stamp import SeedResult, cell_facts, write_down  # torch
-
-    facts = {**cell_facts(job.cell), "hardware": {}}
-    if job.tuning is not None:
-        from llpbench.tuning.tuning_runs import tuning_record  # Optuna
-
-        return tuning_record(job.tuning, [], {**facts, "memory_mb": None}, reason, status)
-    results = (SeedResult(seed, status, reason, members=0) for seed in job.seeds)
-    return [write_down(job.cell, result, None, 0.0, facts) for result in results]

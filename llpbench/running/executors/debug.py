@@ -6,17 +6,13 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Self
 
 from llpbench.core.cell import Environment
 from llpbench.core.text import LOG
-from llpbench.running.executors import Listener, LogHandler, RunCell, notify, run_job
-from llpbench.running.schedule import Schedule
+from llpbench.running.executors import Listener, LogHandler
+from llpbench.running.schedule import RunCell, Schedule
 from llpbench.running.settings import Settings
-
-
-def make(settings: Settings, *_: object) -> Debug:
-    """Return the executor."""
-    return Debug(settings.environment)
 
 
 class Debug:
@@ -33,11 +29,18 @@ class Debug:
         self._environment = environment
         self._run = run
 
+    @classmethod
+    def make(cls, settings: Settings, *_: object) -> Self:
+        return cls(settings.environment)
+
     def run(self, schedule: Schedule, listener: Listener) -> None:
         with _tracebacks(listener.warned):
             while (job := schedule.next()) is not None:
                 listener.started(job)
-                notify(listener, job, run_job(job, self._environment, partial(listener.progressed, job), self._run))
+                listener.notify(job, job.run(self._environment, partial(listener.progressed, job), self._run))
+
+
+EXECUTOR = Debug
 
 
 @contextmanager

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Self
 
 from llpbench.core.cell import Environment
-from llpbench.running.executors import Listener, RunCell, notify
-from llpbench.running.schedule import Schedule
+from llpbench.running.executors import Listener
+from llpbench.running.schedule import RunCell, Schedule
 from llpbench.running.settings import Settings
 from llpbench.running.worker import Worker
-
-
-def make(settings: Settings, *_: object) -> Inline:
-    """Return the executor."""
-    return Inline(settings.environment)
 
 
 class Inline:
@@ -25,9 +21,16 @@ class Inline:
     def __init__(self, environment: Environment, run: RunCell | None = None) -> None:
         self._worker = Worker(environment, run)
 
+    @classmethod
+    def make(cls, settings: Settings, *_: object) -> Self:
+        return cls(settings.environment)
+
     def run(self, schedule: Schedule, listener: Listener) -> None:
         with self._worker as worker:
             worker.start()
             while (job := schedule.next()) is not None:
                 listener.started(job)
-                notify(listener, job, worker.run_job(job, schedule.limit(job), partial(notify, listener, job)))
+                listener.notify(job, worker.run_job(job, schedule.limit(job), partial(listener.notify, job)))
+
+
+EXECUTOR = Inline

@@ -15,27 +15,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import duration, one_line, plural
 from llpbench.data.loading import EMBEDDED, find_local
 from llpbench.running.channel import Alive, Child, ChildDied
-from llpbench.running.cluster import (
-    Broken,
-    Finished,
-    Heard,
-    Nodes,
-    Room,
-    Setup,
-    Started,
-    TrialJob,
-    TrialRequest,
-    no_cluster,
-)
+from llpbench.running.cluster import Broken, Finished, Heard, Nodes, Room, Setup, TrialJob, TrialRequest
 from llpbench.running.estimates import Estimator
-from llpbench.running.executors import Listener, Outcome, Resources, RunCell, Warned, gpu_share, notify
-from llpbench.running.schedule import Ended, Job, Schedule
+from llpbench.running.executors import Listener, Outcome, Resources, Warned
+from llpbench.running.schedule import Ended, Job, RunCell, Schedule
 from llpbench.running.settings import Settings
 from llpbench.running.worker import SECONDS_OF_SILENCE
 
@@ -52,25 +42,6 @@ _LEAST_MEGABYTES = 1024.0
 
 Jobs with equal resources share processes of Ray.
 """
-
-
-def make(settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator) -> RayExecutor:
-    """Return the executor. Raises `LLPBenchError` if Ray is not installed or the settings name a GPU."""
-    if importlib.util.find_spec("ray") is None:
-        raise LLPBenchError("--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline.")
-    if os.name == "posix" and settings.ray_address is None and not shutil.which("bash", path=_search_path()):
-        raise LLPBenchError("--executor ray needs bash, which is not in PATH. Install bash, or use --executor inline.")
-    if settings.device.startswith("cuda:"):
-        raise LLPBenchError(f"--executor ray assigns GPUs itself, got --device {settings.device}. Use --device cuda.")
-    address = settings.ray_address
-    return RayExecutor(
-        settings.environment,
-        resources,
-        estimator.gpu_megabytes,
-        estimator.megabytes,
-        address=address,
-        tables=None if address is None else _tables(settings.data_dir, jobs),
-    )
 
 
 def _tables(data_dir: str | None, jobs: Sequence[Job]) -> dict[str, Path]:
@@ -123,14 +94,40 @@ class RayExecutor:
         self._was_up = False
         """Whether Ray has started once in this run."""
         if address is not None:
-            _require_port(address)
+            try:
+                _require_port(address)
+            except (OSError, ValueError, OverflowError) as error:
+                raise self._setup.no_cluster(one_line(error)) from error
             try:
                 self._connect(_SECONDS_TO_JOIN)
             except TimeoutError:
-                raise no_cluster(address, f"no answer within {duration(_SECONDS_TO_JOIN)}") from None
+                raise self._setup.no_cluster(f"no answer within {duration(_SECONDS_TO_JOIN)}") from None
             except ChildDied as died:
                 raise LLPBenchError(f"Ray died while it started ({died}). Check the cluster at {address!r}.") from None
             self.slots = max(int(self._nodes.total.cpus) // self._threads, 1)
+
+    @classmethod
+    def make(cls, settings: Settings, jobs: Sequence[Job], resources: Resources, estimator: Estimator) -> Self:
+        """Return the executor. Raises `LLPBenchError` if Ray is not installed or the settings name a GPU."""
+        if importlib.util.find_spec("ray") is None:
+            raise LLPBenchError(
+                "--executor ray: Ray is not installed. Install 'ray[tune]', or choose --executor inline."
+            )
+        if os.name == "posix" and settings.ray_address is None and not shutil.which("bash", path=_search_path()):
+            raise LLPBenchError(
+                "--executor ray needs bash, which is not in PATH. Install bash, or use --executor inline."
+            )
+        device, address = settings.device, settings.ray_address
+        if device.startswith("cuda:"):
+            raise LLPBenchError(f"--executor ray assigns GPUs itself, got --device {device}. Use --device cuda.")
+        return cls(
+            settings.environment,
+            resources,
+            estimator.gpu_megabytes,
+            estimator.megabytes,
+            address=address,
+            tables=None if address is None else _tables(settings.data_dir, jobs),
+        )
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
         for starts in range(1, _MOST_STARTS + 1):
@@ -198,17 +195,18 @@ class RayExecutor:
                     self._nodes = nodes
                 case TrialRequest(trial):
                     self._host.send(self._answer(trial, running, schedule))
-                case Started(trial) | Heard(trial, _) | Finished(trial, _) if trial not in running:
+                case Heard(trial, _) | Finished(trial, _) if trial not in running:
                     pass  # its machine died just after it had reported the result
-                case Started(trial):
-                    running[trial].started, running[trial].heard = True, time.monotonic()
-                    listener.started(running[trial].job)
                 case Heard(trial, message):
-                    running[trial].heard = time.monotonic()
-                    if isinstance(message, Warned):
+                    one = running[trial]
+                    one.heard = time.monotonic()
+                    if message is None:
+                        one.started = True
+                        listener.started(one.job)
+                    elif isinstance(message, Warned):
                         self._warn(message.text, listener)
                     else:
-                        notify(listener, running[trial].job, message)
+                        listener.notify(one.job, message)
                 case Finished(_, Ended("unfit", reason)) | Broken(reason):
                     raise LLPBenchError(reason)
                 case Finished(trial, outcome):
@@ -260,7 +258,7 @@ class RayExecutor:
             return Room(nodes.most_cpus if job.alone else self._least_cpus, 0.0, memory)
         if job.alone or not nodes.gpu_megabytes:
             return Room(self._least_cpus, 1.0, memory)
-        return Room(self._least_cpus, gpu_share(self._gpu_megabytes(job), nodes.gpu_megabytes), memory)
+        return Room(self._least_cpus, nodes.gpu_share(self._gpu_megabytes(job)), memory)
 
     def _memory(self, job: Job) -> float:
         megabytes = _LEAST_MEGABYTES
@@ -269,14 +267,14 @@ class RayExecutor:
         return min(megabytes, self._nodes.least_megabytes)
 
 
+EXECUTOR = RayExecutor
+
+
 def _require_port(address: str) -> None:
-    """Raise `LLPBenchError` if nothing listens at HOST:PORT, for which Ray itself would wait."""
+    """Raise `OSError`, `ValueError` or `OverflowError` if nothing listens at HOST:PORT, for which Ray would wait."""
     host, colon, port = address.rpartition("//")[2].rpartition(":")
-    try:
-        if colon:
-            socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
-    except (OSError, ValueError, OverflowError) as error:
-        raise no_cluster(address, one_line(error)) from error
+    if colon:
+        socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
 
 
 def _private_ray() -> dict[str, str]:
@@ -301,4 +299,4 @@ def _search_path() -> str:
 def _notify(listener: Listener, running: _RunningJob, outcome: Outcome) -> None:
     if not running.started:  # its process died before it could report the start
         listener.started(running.job)
-    notify(listener, running.job, outcome)
+    listener.notify(running.job, outcome)

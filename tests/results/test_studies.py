@@ -9,10 +9,10 @@ import pytest
 from llpbench.core.cell import Cell
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.studies import OPEN, STUDIES, select
 from llpbench.data.facts import built_in_facts
 from llpbench.data.splits import training_bags
 from llpbench.report.study_tables import MEASURES, _paper_numbers
+from llpbench.results.studies import OPEN, STUDIES, Study
 from llpbench.running.planning import expand
 from llpbench.running.settings import PRETRAININGS, resolve
 from llpbench.training.specification import changed
@@ -51,10 +51,10 @@ def test_study_has_every_row_of_the_paper(study: Any) -> None:
 
 
 def test_paper_study_is_union_of_others() -> None:
-    assert select("all") == list(STUDIES.values())
-    assert select("paper") == [study for study in STUDIES.values() if not study.own]
+    assert Study.select("all") == list(STUDIES.values())
+    assert Study.select("paper") == [study for study in STUDIES.values() if not study.own]
     assert {study.name for study in STUDIES.values() if study.own} == {"bag-number"}
-    every = {cell.id for study in select("paper") for cell in cells(study.name)}
+    every = {cell.id for study in Study.select("paper") for cell in cells(study.name)}
     assert {cell.id for cell in cells("paper")} == every
 
 

@@ -20,9 +20,6 @@ from llpbench.core.text import hint
 _Level = Mapping[str, Any]
 """What a level fixes. `studies.toml` explains the keys."""
 
-_ALL_OF_PAPER = "paper"
-"""Name of all studies of the paper together; `all` is every study."""
-
 OPEN = ("bagging", "bag_size", "encoder")
 """Parts of a cell that a study may leave open."""
 
@@ -66,6 +63,24 @@ class Study:
             for levels in combined
         )
 
+    @staticmethod
+    def select(pattern: str) -> list[Study]:
+        """Return studies selected by `paper`, `all`, comma-separated lists and globs.
+
+        Raises `LLPBenchError` with the nearest names.
+        """
+        unions = {"paper": [name for name, study in STUDIES.items() if not study.own], "all": list(STUDIES)}
+        chosen: dict[str, Study] = {}
+        for part in filter(None, (part.strip() for part in pattern.split(","))):
+            names = unions[part] if part in unions else fnmatch.filter(STUDIES, part)
+            if not names:
+                near = hint(part, [*STUDIES, *unions])
+                raise LLPBenchError(f"unknown study {part!r}. {near}llpbench list studies prints all.")
+            chosen.update({name: STUDIES[name] for name in names})
+        if not chosen:
+            raise LLPBenchError("--study must name a study. llpbench list studies prints all.")
+        return list(chosen.values())
+
 
 def _merged(levels: Sequence[_Level]) -> _Level:
     """Return what levels fix together. Hyperparameters of several levels are joined."""
@@ -76,8 +91,7 @@ def _merged(levels: Sequence[_Level]) -> _Level:
 
 
 def _load() -> dict[str, Study]:
-    text = (resources.files("llpbench.core") / "studies.toml").read_text(encoding="utf-8")
-    content = tomllib.loads(text)
+    content = tomllib.loads((resources.files("llpbench.results") / "studies.toml").read_text(encoding="utf-8"))
     shared = content["levels"]
 
     def levels(factor: _Level | list[str | _Level]) -> dict[str, _Level]:
@@ -92,21 +106,3 @@ def _load() -> dict[str, Study]:
 
 
 STUDIES: dict[str, Study] = _load()
-
-
-def select(pattern: str) -> list[Study]:
-    """Return studies selected by `paper`, `all`, comma-separated lists and globs.
-
-    Raises `LLPBenchError` with the nearest names.
-    """
-    unions = {_ALL_OF_PAPER: [name for name, study in STUDIES.items() if not study.own], "all": list(STUDIES)}
-    chosen: dict[str, Study] = {}
-    for part in filter(None, (part.strip() for part in pattern.split(","))):
-        names = unions[part] if part in unions else fnmatch.filter(STUDIES, part)
-        if not names:
-            near = hint(part, [*STUDIES, *unions])
-            raise LLPBenchError(f"unknown study {part!r}. {near}llpbench list studies prints all.")
-        chosen.update({name: STUDIES[name] for name in names})
-    if not chosen:
-        raise LLPBenchError("--study must name a study. llpbench list studies prints all.")
-    return list(chosen.values())
