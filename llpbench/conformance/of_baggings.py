@@ -12,7 +12,7 @@ from llpbench.conformance.checks import checks_of
 from llpbench.conformance.subject import InapplicableError, require, with_awkward
 from llpbench.core.bags import IntArray
 from llpbench.core.cell import is_without_labels
-from llpbench.core.errors import UnknownColumnError
+from llpbench.core.errors import DataError
 from llpbench.core.registry import Entry
 from llpbench.core.tables import Assignment, PublishedBags, Table
 from llpbench.data.baggings import (
@@ -92,7 +92,7 @@ class BaggingSubject:
         """Return split and bags, checked by the engine: rows from the input, each once, in bags of the given size."""
         try:
             return assign_bags(table, self.text, size, seed)
-        except UnknownColumnError as error:
+        except DataError as error:
             raise InapplicableError(f"{error} Name a dataset that has it: --dataset NAME.") from error
 
 
