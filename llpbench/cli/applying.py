@@ -85,7 +85,7 @@ class _Files:
                 batches = RowBatches(self.rows, **_as_in_fit(model, possible_names(self.bag_column), self.formats.rows))
                 frame = batches.rows_or_head(head=large)
             known = list(frame.columns)
-            names = key_names(self.bag_column, known) if self.bag_column else []
+            names, of_bags = key_names(self.bag_column, known) if self.bag_column else ([], [])
             try:
                 for name in names:
                     column_of(frame, name, self.rows)
@@ -95,7 +95,6 @@ class _Files:
             with reading("bags"):
                 counts: dict[str, Any] = {}
                 if self.bags is not None:
-                    of_bags = key_names(self.bag_column, known, of_bags=True) if names else []
                     counts = BagFile(self.bags, of_bags, **self.columns, form=self.formats.bags).read(known)
             table = counts.get("counts", counts.get("proportions"))
             if self.bags is None and names:  # labels are texts in files, but may be numbers in a model

@@ -172,13 +172,13 @@ def _read(
             f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(bag_column)}. Give each "
             "table of bags its own --bag-column, or leave the other tables out."
         )
-    by_table = [(path, bag_column if one else (bag_column[place],)) for place, path in enumerate(bags)]
-    groupings = [(path, key_names(given, known)) for path, given in by_table]
+    given = [bag_column] if one else [(text,) for text in bag_column]
+    groupings = [(path, *key_names(texts, known)) for path, texts in zip(bags, given, strict=True)]
     if large and not one:
         raise LLPBenchError("several --bags and --out-of-core cannot be combined. Leave one of them out.")
     with warnings_as_lines(), reading("bags"):
         more = columns | {"size_column": size_column, "time_column": time_column, "form": formats.bags}
-        tables = [BagFile(path, key_names(given, known, of_bags=True), **more).read(known) for path, given in by_table]
+        tables = [BagFile(path, of_bags, **more).read(known) for path, _, of_bags in groupings]
     out = named(split_names(leave_out, known))
     texts = named(name for name, kind in kinds.items() if kind == "text")
     if large:
@@ -192,10 +192,10 @@ def _read(
     weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
     out += named([weight_column] if weight_column is not None else [])
     table = tables[0]
-    keys = [bag_keys(frame, names, rows) for _, names in groupings]
-    for (path, _), of_row, of_bags in zip(groupings, keys, tables, strict=True):
+    keys = [bag_keys(frame, names, rows) for _, names, _ in groupings]
+    for (path, *_), of_row, of_bags in zip(groupings, keys, tables, strict=True):
         require_common_bags(of_row, of_bags.get("counts", of_bags.get("proportions")), rows, path)
-    names = [*dict.fromkeys(name for _, own in groupings for name in own)]
+    names = [*dict.fromkeys(name for _, own, _ in groupings for name in own)]
     key_columns = named(names)
     times = table.pop("time", None)
     if time_column is not None:
@@ -298,7 +298,7 @@ def fit(
     from llpbench.owndata.storing import require_free
 
     named = click.get_current_context().get_parameter_source("encoder") is ParameterSource.COMMANDLINE
-    if named and not takes_encoder(AUTO if method == "auto" else method):
+    if named and not takes_encoder(method):
         raise LLPBenchError(f"method {method!r} has no encoder, got --encoder {encoder}. Leave --encoder out.")
     model = LLPClassifier(
         method,

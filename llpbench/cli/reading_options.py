@@ -220,8 +220,8 @@ def possible_names(given: Sequence[str]) -> list[str]:
     return found
 
 
-def key_names(given: tuple[str, ...], known: list[str], *, of_bags: bool = False) -> list[str]:
-    """Return the columns that name a bag, in ROWS with the `known` columns or in BAGS (`district=precinct`)."""
+def key_names(given: tuple[str, ...], known: list[str]) -> tuple[list[str], list[str]]:
+    """Return the columns that name a bag, in ROWS with the `known` columns, and in BAGS (`district=precinct`)."""
     from llpbench.tables.column_names import matching_column, split_names
 
     sides = [(text, "", "") if matching_column(text, known) else text.partition("=") for text in given]
@@ -232,4 +232,4 @@ def key_names(given: tuple[str, ...], known: list[str], *, of_bags: bool = False
             f"--bag-column must name a column, got {''.join(given)!r}. Give the column with the bag of each row, or as "
             "many columns of ROWS as of BAGS: state+district=st+precinct."
         )
-    return others if of_bags else names
+    return names, others

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError, either
 from llpbench.core.tables import TEXT_TYPES, PublishedBags, Table
-from llpbench.tables.texts import as_text, factorized, without_decimals
+from llpbench.tables.texts import as_text, factorized
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -133,19 +133,6 @@ def read_features(
         else:
             categorical[column] = _encode(series, owner)
     return numeric, categorical
-
-
-def codes_of(series: Series, categories: Sequence[str], owner: str) -> IntArray:
-    """Return the position in `categories` of each text of a column `[rows]`; -1 if it is missing or unknown.
-
-    Whole numbers match with and without decimals, because pandas writes "7.0" if a column has missing values.
-    """
-    is_numeric(series, owner)
-    codes, names = factorized(series)
-    place = {text: index for index, text in enumerate(categories)}
-    loosely = {without_decimals(text): index for text, index in place.items()}
-    positions = (place.get(text, loosely.get(without_decimals(text), -1)) for text in names)
-    return np.asarray(np.array([*positions, -1], dtype=np.int64)[codes])
 
 
 def read_parquet(path: Path) -> DataFrame:

@@ -147,7 +147,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     is_counts = counts is not None
     given, what = (counts, "counts") if is_counts else (proportions, "proportions")
     columns: list[Hashable] | None = None
-    given = _as_keys(_with_bags(given, what), labels)
+    given = _in_pandas(given, what, labels)
     by_class = isinstance(given, pd.Series) and given.index.nlevels == labels.keys + 1
     if by_class:
         given = _wide(given, what)
@@ -191,7 +191,7 @@ def values_of_bags(
 
     `read` converts all values. Raises `LLPBenchError` for bags without a value.
     """
-    known, values = _by_bag(_as_keys(_with_bags(given, what), labels), what, labels, read)
+    known, values = _by_bag(_in_pandas(given, what, labels), what, labels, read)
     place = {name: number for number, name in enumerate(known)}
     if lacking := [name for name in names if name not in place]:
         raise LLPBenchError(
@@ -201,31 +201,27 @@ def values_of_bags(
     return np.asarray(values[[place[name] for name in names]])
 
 
-def _with_bags(given: Any, what: str) -> Any:
-    """Return values of bags in pandas. A column of another library becomes an array, because it has no index.
+def _in_pandas(given: Any, what: str, labels: BagLabels) -> Any:
+    """Return values of bags in pandas, with index levels in the order of the rows' natural keys, matched by name.
 
-    Raises `LLPBenchError` for a frame of another library without an index.
+    A column of another library becomes an array, because it has no index. Raises `LLPBenchError` for a frame of another
+    library without an index.
     """
     found = as_pandas(given)
-    if found is given or not isinstance(found.index, pd.RangeIndex):
+    if found is not given and isinstance(found.index, pd.RangeIndex):
+        if isinstance(found, pd.Series):
+            return found.to_numpy()
+        raise LLPBenchError(
+            f"{what} need an index that names the bags, got a frame without an index. If {found.columns[0]!r} names "
+            f"the bags, give {what}.to_pandas().set_index({found.columns[0]!r})."
+        )
+    if not isinstance(found, pd.DataFrame | pd.Series) or labels.columns is None:
         return found
-    if isinstance(found, pd.Series):
-        return found.to_numpy()
-    raise LLPBenchError(
-        f"{what} need an index that names the bags, got a frame without an index. If {found.columns[0]!r} names the "
-        f"bags, give {what}.to_pandas().set_index({found.columns[0]!r})."
-    )
-
-
-def _as_keys(given: Any, labels: BagLabels) -> Any:
-    """Return `given` with its index levels in the order of the rows' natural keys, matched by their names."""
-    if not isinstance(given, pd.DataFrame | pd.Series) or labels.columns is None:
-        return given
-    levels, keys = list(given.index.names), labels.columns
+    levels, keys = list(found.index.names), labels.columns
     if len(set(levels)) < len(levels) or len(set(keys)) < len(keys) or not set(keys) <= set(levels):
-        return given
+        return found
     others = [level for level in levels if level not in keys]
-    return given.reorder_levels([*keys, *others]) if len(levels) > 1 else given
+    return found.reorder_levels([*keys, *others]) if len(levels) > 1 else found
 
 
 def _by_bag(

@@ -164,12 +164,13 @@ def choose(
         parts = list(_later_folds(found, times, folds))
     _require_classes(found, parts, read.classes_.tolist())
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
-    rows, failures = [], dict[str, str]()
+    rows, failures = list[dict[str, Any]](), dict[str, str]()
     every, finished, fitted = {**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}, 0, None
     try:
         with progress_display(shown=progress, notebooks=True) as bar:
             task = bar.add_task("", total=len(parts) * len(every))
             for part in parts:
+                of_fold = []
                 for name, candidate in every.items():
                     bar.update(task, description=f"fold {finished + 1} of {len(parts)}: {name}")
                     if name not in failures:
@@ -179,16 +180,14 @@ def choose(
                             failures[name] = _reason(error)
                             _require_any(candidates, failures)
                         else:
-                            rows.append({"repeat": part.repeat, "fold": part.fold, "method": name, **scores})
+                            of_fold.append({"repeat": part.repeat, "fold": part.fold, "method": name, **scores})
                     bar.advance(task)
+                rows += of_fold
                 finished += 1
     except KeyboardInterrupt:
         if finished < _FEWEST_FOLDS:
             raise
-        rows = [row for row in rows if (row["repeat"], row["fold"]) in {(p.repeat, p.fold) for p in parts[:finished]}]
-        parts, interrupted = parts[:finished], len(parts)
     else:
-        interrupted = 0
         if union is not None and union not in failures:
             try:
                 fitted, _ = bagged.fitted(candidates[union], slice(None))
@@ -198,22 +197,21 @@ def choose(
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
     candidates = {name: each for name, each in candidates.items() if name not in failures}
     reference = union if union in candidates else str(by_fold.groupby("method")[DECIDES].mean()[[*candidates]].idxmin())
-    ratio = _held_to_trained(parts, found)
-    board = compared(by_fold, reference, ratio)
+    ratio = _held_to_trained(parts[:finished], found)
     boards = {name: compared(by_fold, name, ratio).set_index("method") for name in candidates}
     unsure = {name for name, each in boards.items() if each.loc[YARDSTICK, "high"] >= 0}
+    board = boards[reference].reset_index()
     best, advice = _advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
     if times is not None:
         advice += "\nHeld-out bags were later than the bags that methods learned from."
-    if interrupted:
-        advice += f"\nInterrupted: the result is of {finished} of {interrupted} folds."
+    if finished < len(parts):
+        advice += f"\nInterrupted: the result is of {finished} of {len(parts)} folds."
     if reference != union:
         advice += f"\nauto is not compared. The reference is {reference}, which has the best mean {DECIDES.upper()}."
     if failures:
         advice += f"\nNot compared, because a fit failed: {_listed([*failures])}."
-    board = board.assign(failure="")
-    board = pd.concat([board, *(pd.DataFrame({"method": [name], "failure": [why]}) for name, why in failures.items())])
-    board = board.reset_index(drop=True)
+    failed = [pd.DataFrame({"method": [name], "failure": [why]}) for name, why in failures.items()]
+    board = pd.concat([board.assign(failure=""), *failed], ignore_index=True)
     return MethodChoice(board, by_fold, reference, best, advice, fitted, later=times is not None)
 
 

@@ -9,7 +9,7 @@ of training. In both cases a warning names the column.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +20,10 @@ from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect
 from llpbench.core.errors import DataError, argument, warn
 from llpbench.core.text import plural
-from llpbench.data.frames import codes_of, is_numeric, read_features, read_numbers
+from llpbench.data.frames import is_numeric, read_features, read_numbers
 from llpbench.data.reading_bags import as_pandas
 from llpbench.data.tasks import Scaler
+from llpbench.tables.texts import factorized, without_decimals
 
 _ROWS = argument("X")
 _FEWEST_ROWS = 20
@@ -130,7 +131,7 @@ class FeatureColumns:
                 raise DataError(
                     f"{_ROWS}: column {name!r} must contain true and false, as in fit, got {example}. Convert it."
                 )
-            codes[name] = codes_of(series, known, _ROWS)
+            codes[name] = _codes_of(series, known)
             strange, present = (codes[name] < 0) & series.notna().to_numpy(), int(series.notna().sum())
             most = present >= _FEWEST_ROWS and strange.sum() >= _STRANGE * present
             if name in self.used and (most or strange.sum() == present >= _FEWEST_STRANGE):
@@ -149,6 +150,19 @@ class FeatureColumns:
                     "Check that the column was read as in fit.",
                 )
         return self.scaler(*self._stacked(numbers, codes, len(frame)))
+
+
+def _codes_of(series: pd.Series, categories: Sequence[str]) -> IntArray:
+    """Return the position in `categories` of each text of a column `[rows]`; -1 if it is missing or unknown.
+
+    Whole numbers match with and without decimals, because pandas writes "7.0" if a column has missing values.
+    """
+    is_numeric(series, _ROWS)
+    codes, names = factorized(series)
+    place = {text: index for index, text in enumerate(categories)}
+    loosely = {without_decimals(text): index for text, index in place.items()}
+    positions = (place.get(text, loosely.get(without_decimals(text), -1)) for text in names)
+    return np.asarray(np.array([*positions, -1], dtype=np.int64)[codes])
 
 
 def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:

@@ -253,10 +253,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _told_of_known_groups(self, groups: Groups, labels: BagLabels) -> str:
         """Return a message if groups are bags of another grouping of `fit`, whose counts are known; else ""."""
-        names = groups.labels.itertuples(index=False, name=None)
-        others = {*self.bags_.tolist()} - {*labels.names}
-        bags = {name: place for place, name in enumerate(self.bags_.tolist()) if name in others}
-        known = [bags[name] for key in names if (name := key[0] if len(key) == 1 else key) in bags]
+        given = {*labels.names}
+        places = {name: place for place, name in enumerate(self.bags_.tolist()) if name not in given}
+        keys = groups.labels.itertuples(index=False, name=None)
+        known = [places[name] for key in keys if (name := key[0] if len(key) == 1 else key) in places]
         known = [place for place in known if not np.isnan(self.bag_counts_[place]).any()]
         if not known:
             return ""
