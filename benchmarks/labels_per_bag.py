@@ -30,11 +30,12 @@ from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.suites import suite_datasets
 from llpbench.data.tasks import build_task
-from llpbench.report.leaderboard import LEARNERS, SIZES, label_curves, label_worth
+from llpbench.report.leaderboard import LEARNERS, SIZES, label_worth
 from llpbench.report.plots.layout import RC, WIDTH, compacted
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
 
+CURVES = Path(__file__).parents[1] / "leaderboards" / "core" / "label-curves.csv"
 SEEDS = 3
 DRAWS = 3
 """draws of at most `FEW` rows, whose AUC is averaged"""
@@ -124,7 +125,7 @@ def table(journal: Path, figure: Path | None) -> None:
     frame = tidy(merge(journal_files(str(journal))).records.values(), criteria={"auc", "mpiou"})
     frame = frame[(frame["status"] == "ok") & (frame["configuration"] == "") & (frame["pretraining"] == "none")]
     frame = frame[frame["criterion"] == frame["method"].map(LINES)]
-    frame = frame[frame["dataset"].isin(label_curves().index.unique("dataset")) & (frame["seed"] < SEEDS)]
+    frame = frame[frame["dataset"].isin(pd.read_csv(CURVES)["dataset"]) & (frame["seed"] < SEEDS)]
     rows = []
     for (bagging, size), runs in frame.groupby(["bagging", "bag_size"]):
         auc = 100 * runs.pivot_table(index=["dataset", "seed"], columns="method", values="test_auc")

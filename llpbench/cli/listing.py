@@ -9,7 +9,8 @@ import ast
 import inspect
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,7 +40,7 @@ _LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "
 @click.argument("what", type=click.Choice(_LISTED), required=False)
 @click.argument("method", required=False)
 @plugin_option
-def list_(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
+def _list(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
     """List methods, datasets, suites, studies, baggings, encoders or hyperparameters.
 
     Without an argument, show the number of each. `params METHOD` lists the hyperparameters of a method.
@@ -174,17 +175,17 @@ def _declarations(params: type) -> dict[str, tuple[Any, str]]:
     return {field.name: (field.default, meanings.get(field.name, "")) for field in fields(params)}
 
 
-@click.command(cls=Command, examples=("llpbench check my_method.py", "llpbench check dllp"))
+@click.command("check", cls=Command, examples=("llpbench check my_method.py", "llpbench check dllp"))
 @checked_argument
 @click.option("--dataset", metavar="NAME", help="Check baggings on this dataset.")
 @plugin_option
-def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
+def _check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
     """Check whether a method, encoder, bagging or dataset keeps the rules.
 
     The argument is a name or a file. Everything except datasets is checked on toy data, in seconds.
     """
     load_plugins(plugin)
-    from llpbench.conformance import find, run_checks, summary
+    from llpbench.conformance import find, run_checks
 
     failed, entries = False, list(find(what))
     if dataset is not None and not any(entry.kind == "bagging" for entry in entries):
@@ -196,7 +197,7 @@ def check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
     for entry in entries:
         verdicts = list(run_checks(entry, dataset))
         print_table(["check", "result", "detail"], _verdict_rows(verdicts))
-        echo(summary(entry.name, verdicts))
+        echo(_summary(entry.name, verdicts))
         failed |= any(verdict.result == "failed" for verdict in verdicts)
     return FAILED if failed else 0
 
@@ -212,12 +213,21 @@ def _verdict_rows(verdicts: Iterable[Verdict]) -> Iterator[Sequence[str]]:
         yield f"{first.check.title}{more}", first.result, first.detail
 
 
-@click.group(cls=CommandGroup, examples=("llpbench data list", "llpbench data fetch suite:core"))
-def data() -> None:
+def _summary(name: str, verdicts: Collection[Verdict]) -> str:
+    """Return one line with the number of passed checks and the names of failed ones."""
+    number = Counter(verdict.result for verdict in verdicts)
+    failed = [verdict.check.name for verdict in verdicts if verdict.result == "failed"]
+    text = f"{name}: {plural(number['ok'], 'check')} passed"
+    text += f", {number['does not apply']} without meaning for it" if number["does not apply"] else ""
+    return text + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")
+
+
+@click.group("data", cls=CommandGroup, examples=("llpbench data list", "llpbench data fetch suite:core"))
+def _data() -> None:
     """Find, download and check datasets."""
 
 
-@data.command("list", examples=("llpbench data list", "llpbench data list --data-dir tables"))
+@_data.command("list", examples=("llpbench data list", "llpbench data list --data-dir tables"))
 @data_dir_option
 @plugin_option
 def _data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
@@ -234,7 +244,7 @@ def _data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
     return 0
 
 
-@data.command("fetch", examples=("llpbench data fetch credit,electricity", "llpbench data fetch openml:31"))
+@_data.command("fetch", examples=("llpbench data fetch credit,electricity", "llpbench data fetch openml:31"))
 @click.argument("datasets", default="all")
 @data_dir_option
 @plugin_option
@@ -258,7 +268,7 @@ def _data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) ->
     return FAILED if failed else 0
 
 
-@data.command("verify", examples=("llpbench data verify", "llpbench data verify adult --data-dir tables"))
+@_data.command("verify", examples=("llpbench data verify", "llpbench data verify adult --data-dir tables"))
 @click.argument("datasets", default="all")
 @data_dir_option
 @plugin_option
@@ -284,3 +294,7 @@ def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
 
     load_plugins(plugin)
     return select_datasets(pattern)
+
+
+LISTING = (_check, _data, _list)
+"""commands of this file"""

@@ -15,7 +15,7 @@ import click
 from llpbench.cli import FAILED, INTERRUPTED, USAGE
 from llpbench.cli.applying import effects, estimate, predict
 from llpbench.cli.estimating_tables import estimate_table
-from llpbench.cli.listing import check, data, list_
+from llpbench.cli.listing import LISTING
 from llpbench.cli.options import (
     COMMANDS,
     REPORT,
@@ -33,7 +33,7 @@ from llpbench.cli.own_data import choose, fit
 from llpbench.core import __version__
 from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.text import clean, hint, plural, some_of
+from llpbench.core.text import clean, plural, some_of
 from llpbench.running.interrupts import interruptible
 from llpbench.running.settings import PLOTS, Settings, resolve
 
@@ -131,11 +131,12 @@ def cli() -> None:
     """
 
 
-for _command in (check, choose, data, effects, estimate, estimate_table, fit, list_, predict):
+for _command in (*LISTING, choose, effects, estimate, estimate_table, fit, predict):
     cli.add_command(_command)
 
 
 @cli.command(
+    "run",
     groups=RUN,
     examples=(
         "llpbench run --out my-results",
@@ -144,7 +145,7 @@ for _command in (check, choose, data, effects, estimate, estimate_table, fit, li
 )
 @run_options
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
-def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
+def _run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
     """Run missing cells in the folder --out, then write the leaderboards.
 
     Stale runs (made by older code) are repeated. The defaults below are those of --preset quick. If a command was
@@ -153,16 +154,22 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
     settings = _settings(preset, config, flags)
     if dry_run:
         return _show_plan(settings)
-    from llpbench.interactive.sweep import carry_out
+    from llpbench.interactive.loaded import Results
+    from llpbench.running import runner
     from llpbench.running.display import Display
+    from llpbench.tuning.configurations import write_configurations
 
     chosen = None if settings.study is None else _select_studies(settings.study)
-    done = carry_out(settings, Display.on_stderr())
-    _show_published(done.published, chosen, done.results.records)
-    return FAILED if done.summary.incomplete else 0
+    summary = runner.run(settings, Display.on_stderr())
+    write_configurations(summary.contents.tunings.values(), settings.out)
+    results = Results.of(summary.contents)
+    published = results.publish(settings.out, plots=settings.out / PLOTS if settings.plots else None)
+    _show_published(published, chosen, results.records)
+    return FAILED if summary.incomplete else 0
 
 
 @cli.command(
+    "tune",
     groups=RUN,
     examples=(
         "llpbench tune --methods dllp --tune 20",
@@ -170,7 +177,7 @@ def run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> 
     ),
 )
 @run_options
-def tune(preset: str | None, config: str | None, **flags: Any) -> int:
+def _tune(preset: str | None, config: str | None, **flags: Any) -> int:
     """Search the hyperparameters of each method.
 
     Then llpbench run --tune N runs the chosen configurations.
@@ -198,6 +205,7 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
 
 
 @cli.command(
+    "plan",
     groups=RUN,
     examples=(
         "llpbench plan --preset paper",
@@ -205,12 +213,13 @@ def tune(preset: str | None, config: str | None, **flags: Any) -> int:
     ),
 )
 @run_options
-def plan(preset: str | None, config: str | None, **flags: Any) -> int:
+def _plan(preset: str | None, config: str | None, **flags: Any) -> int:
     """Show what a run would do and how long it would take."""
     return _show_plan(_settings(preset, config, flags))
 
 
 @cli.command(
+    "report",
     groups=REPORT,
     examples=("llpbench report --out results", "llpbench report --journal mine --journal published --out both"),
 )
@@ -223,7 +232,7 @@ def plan(preset: str | None, config: str | None, **flags: Any) -> int:
 @click.option("--datasets", metavar="NAMES", help="Show these datasets only, such as adult,suite:core.")
 @click.option("--title", metavar="TEXT", help="Title of the page. [default: Leaderboards]")
 @plugin_option
-def report(
+def _report(
     journals: tuple[str, ...],
     out: str,
     plots_dir: str | None,
@@ -235,37 +244,27 @@ def report(
     plugin: tuple[str, ...],
 ) -> int:
     """Write leaderboards, plots and the page from journals."""
-    from llpbench.report.board_tables import TITLE, make_report
-    from llpbench.report.publishing import write_report
-    from llpbench.results.staleness import stale_reasons
+    from llpbench.interactive.loaded import Results
 
     if no_plots and plots_dir is not None:
         raise LLPBenchError("--plots and --no-plots cannot be combined. Leave one of them out.")
     load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
-    merged = _merge(journals or (out,))
-    records = _of_datasets(merged.counting.values(), datasets)
-    tunings = list(merged.tunings.values())
-    made = make_report(
-        records,
-        warnings=[*merged.warnings, *merged.disputes],
-        stale=stale_reasons([*records, *tunings]),
-        tunings=tunings,
-        metric=_known_metric(metric),
-        title=title or TITLE,
-    )
-    published = write_report(made, Path(out), plots=None if no_plots else Path(plots_dir or Path(out) / PLOTS))
-    _show_published(published, chosen, records)
+    results = Results.of(_merged(journals or (out,)))
+    results = replace(results, records=_of_datasets(results.records, datasets))
+    plots = None if no_plots else plots_dir or Path(out) / PLOTS
+    published = results.publish(out, plots=plots, metric=metric or "auc", title=title)
+    _show_published(published, chosen, results.records)
     return 0
 
 
-@cli.command(examples=("llpbench merge part-1 part-2 --out all", "llpbench merge 'parts/*' --out results"))
+@cli.command("merge", examples=("llpbench merge part-1 part-2 --out all", "llpbench merge 'parts/*' --out results"))
 @click.argument("journals", nargs=-1, required=True, type=AnyPath(), metavar="JOURNAL...")
 @out_option
 @click.option(
     "--prefer", type=click.Choice(["newest", "first"]), help="Which result to keep if several results of a run differ."
 )
-def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int:
+def _merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int:
     """Join journals into the journal of --out.
 
     JOURNAL is a journal or its folder. If several journals have the same results of a run, the run is kept once. If
@@ -285,7 +284,10 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
     return 0
 
 
-@cli.command(examples=("llpbench compare --out my-results", "llpbench compare --with dllp,tabllp-bdc --out my-results"))
+@cli.command(
+    "compare",
+    examples=("llpbench compare --out my-results", "llpbench compare --with dllp,tabllp-bdc --out my-results"),
+)
 @click.option(
     "--with",
     "rivals",
@@ -301,20 +303,19 @@ def merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> int
 @click.option("--ablations", is_flag=True, help="Also rank published entries with other settings or encoders.")
 @journal_option
 @out_option
-def compare(rivals: str | None, against: str | None, ablations: bool, journals: tuple[str, ...], out: str) -> int:
+def _compare(rivals: str | None, against: str | None, ablations: bool, journals: tuple[str, ...], out: str) -> int:
     """Compare your results with published ones.
 
     The first lines show the rank of each of your methods among the published ones, and its difference from named
     methods with a 95 % interval. The published board with your methods follows.
     """
-    merged = _merge(journals or (out,))
+    merged = _merged(journals or (out,))
     if against == "paper":
         if rivals is not None or ablations:
             raise LLPBenchError("--against paper cannot be combined with --with or --ablations. Leave them out.")
         _show_studies(_select_studies("paper"), list(merged.counting.values()), beside=True)
         return 0
-    from llpbench.report.comparing import compare as put_beside
-    from llpbench.report.comparing import shared_tasks
+    from llpbench.report.comparing import compare, shared_tasks
     from llpbench.report.terminal import render
     from llpbench.results.journal import Contents
     from llpbench.results.staleness import stale_reasons
@@ -322,11 +323,11 @@ def compare(rivals: str | None, against: str | None, ablations: bool, journals: 
     if against is None:
         against, told = shared_tasks(merged.counting.values())
         echo(told)
-    reference = _merge([against])
+    reference = _merged([against])
     tunings = list(Contents.joined([reference, merged]).tunings.values())
     stale = stale_reasons([*reference.counting.values(), *merged.counting.values(), *tunings])
     named = [*filter(None, (name.strip() for name in (rivals or "").split(",")))]
-    found = put_beside(merged.counting, reference.counting, tunings, stale, rivals=named, ablations=ablations)
+    found = compare(merged.counting, reference.counting, tunings, stale, rivals=named, ablations=ablations)
     for line in (*found.ranks(), *found.differences, *found.remarks):
         echo(line)
     render(found.leaderboards, tables_console(), yours=found.yours)
@@ -429,15 +430,6 @@ def _select_studies(pattern: str) -> list[Study]:
     return Study.select(pattern)
 
 
-def _known_metric(name: str | None) -> str:
-    """Return a test metric. Raises `LLPBenchError` with the nearest names if it is unknown."""
-    from llpbench.core.criteria import METRICS
-
-    if name is not None and name not in METRICS:
-        raise LLPBenchError(f"unknown metric {name!r}. {hint(name, METRICS)}Available: {', '.join(METRICS)}.")
-    return name or "auc"
-
-
 def _of_datasets(records: Iterable[Record], pattern: str | None) -> list[Record]:
     """Return the runs of some datasets, registered or not. Raises `LLPBenchError` if there are none."""
     from fnmatch import fnmatchcase
@@ -461,7 +453,7 @@ def _journal_files(names: Sequence[str]) -> list[Path]:
     return [path for name in names for path in journal_files(name)]
 
 
-def _merge(names: Sequence[str]) -> Contents:
+def _merged(names: Sequence[str]) -> Contents:
     """Return merged journals. Prints their warnings."""
     from llpbench.results.merging import merge
 

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from llpbench.conformance.checks import CHECKS, Check, Verdict
-from llpbench.conformance.of_baggings import BAGGING_CHECKS, BaggingSubject
-from llpbench.conformance.of_datasets import DATASET_CHECKS, DatasetSubject
-from llpbench.conformance.of_encoders import ENCODER_CHECKS, EncoderSubject
+from llpbench.conformance.other_kinds import OTHER_KINDS
 from llpbench.conformance.subject import Subject
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import restored
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, Entry, load_plugin
-from llpbench.core.text import hint, plural
+from llpbench.core.text import hint
 
-__all__ = ["CHECKS", "CHECKS_OF", "Check", "Subject", "Verdict", "find", "run_checks", "summary"]
+__all__ = ["CHECKS", "CHECKS_OF", "Check", "Subject", "Verdict", "find", "run_checks"]
 
 _REGISTRIES = (METHODS, ENCODERS, BAGGINGS, DATASETS)
 
-CHECKS_OF: Mapping[str, tuple[Callable[[Entry], Any], tuple[Check, ...]]] = {
-    "method": (Subject, CHECKS),
-    "encoder": (EncoderSubject, ENCODER_CHECKS),
-    "bagging": (BaggingSubject, BAGGING_CHECKS),
-    "dataset": (DatasetSubject, DATASET_CHECKS),
-}
+CHECKS_OF: Mapping[str, tuple[Callable[..., Any], tuple[Check, ...]]] = {"method": (Subject, CHECKS), **OTHER_KINDS}
 """for each kind: the class that wraps an entry for its checks, and the checks"""
 
 
@@ -65,7 +57,7 @@ def run_checks(entry: Entry, dataset: str | None = None) -> Iterator[Verdict]:
     `dataset`: source of rows for a bagging, instead of toys, if it needs columns that these lack.
     """
     subject_of, checks = CHECKS_OF[entry.kind]
-    subject = BaggingSubject(entry, dataset) if entry.kind == "bagging" else subject_of(entry)
+    subject = subject_of(entry, dataset) if entry.kind == "bagging" else subject_of(entry)
     before = torch.get_num_threads()
     torch.set_num_threads(1)  # toy tensors gain nothing from more
     try:
@@ -75,15 +67,6 @@ def run_checks(entry: Entry, dataset: str | None = None) -> Iterator[Verdict]:
             yield verdict
     finally:
         torch.set_num_threads(before)
-
-
-def summary(name: str, verdicts: Collection[Verdict]) -> str:
-    """Return one line with the number of passed checks and the names of failed ones."""
-    number = Counter(verdict.result for verdict in verdicts)
-    failed = [verdict.check.name for verdict in verdicts if verdict.result == "failed"]
-    text = f"{name}: {plural(number['ok'], 'check')} passed"
-    text += f", {number['does not apply']} without meaning for it" if number["does not apply"] else ""
-    return text + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")
 
 
 def _registered_by(file: str) -> list[Entry]:

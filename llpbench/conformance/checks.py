@@ -11,25 +11,14 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
-from llpbench.conformance.subject import (
-    EPOCHS,
-    FaultError,
-    InapplicableError,
-    Learned,
-    Subject,
-    require,
-    train,
-    with_awkward,
-)
+from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Subject, require, with_awkward
 from llpbench.core.bags import Bags, Rows, Task
 from llpbench.core.cell import Protocol, Tuning
 from llpbench.core.criteria import CRITERIA, Regime
@@ -48,7 +37,6 @@ from llpbench.data.toy import constant_proportions, permuted_within, pure_bags, 
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.training.declaration import complaints, course_faults
 from llpbench.training.device import Machine
-from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 
 if TYPE_CHECKING:
@@ -56,17 +44,14 @@ if TYPE_CHECKING:
 
 LEARNING_EPOCHS, _STOPPING_EPOCHS = 6, 3
 """epochs of training that must learn, and of training that must stop early"""
-_ROWS_OF_SIX_TRAININGS = 240
-"""most rows of a check that trains six times"""
+_FEW_ROWS = 240
+"""most rows of a check that trains several times, or searches: many for validation, so that small differences show"""
 LEARNED = 0.95
 """smallest AUC of a method that has learned"""
 CLOSE, _CLOSE_TRAINED = 1e-4, 1e-3
 """largest difference of predictions due to rounding alone, and of weights, whose training amplifies it"""
 _ALIKE, _NEAR_CHANCE = 0.01, 0.15
 """largest difference of probabilities that count as equal, and of AUC from one half by chance"""
-
-
-Result = Literal["ok", "failed", "does not apply"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +79,7 @@ class Verdict:
     """Outcome of a check."""
 
     check: Check
-    result: Result
+    result: Literal["ok", "failed", "does not apply"]
     detail: str
 
 
@@ -137,28 +122,28 @@ def _seeded(subject: Subject) -> str:
 def _label_free(subject: Subject) -> str:
     """No label of a single row reaches it."""
     sees, control = (subject.declared.supervision == name for name in ("instances", "validation"))
-    rows = min(subject.rows, _ROWS_OF_SIX_TRAININGS)
+    rows = min(subject.rows, _FEW_ROWS)
     for classes, unequal in ((2, False), (subject.most_classes, True)):
         table, assignment = toy_table(rows, classes), toy_assignment(rows, unequal=unequal)
         assert len(assignment.validation.ravel()) == len(assignment.split.validation)  # no label outside a bag
 
-        def learn(table: Table, assignment: Assignment = assignment) -> Learned:
-            # patience 1: the end of a stage, which labels of validation rows decide, must make no difference either
-            return subject.learn(subject.task(table, assignment), epochs=_STOPPING_EPOCHS, patience=1)
-
-        first, permuted = learn(table), learn(permuted_within(table, assignment.train))
-        differ = [name for name in CRITERIA if not np.array_equal(first.kept[name], permuted.kept[name])]
+        # patience 1: the end of a stage, which labels of validation rows decide, must make no difference either
+        first, within_training, within_validation = (
+            subject.learn(subject.task(each, assignment), epochs=_STOPPING_EPOCHS, patience=1)
+            for each in (table, *(permuted_within(table, bags) for bags in (assignment.train, assignment.validation)))
+        )
+        differ = [name for name in CRITERIA if not np.array_equal(first.kept[name], within_training.kept[name])]
         require(sees or not differ, f"labels permuted within training bags change what {', '.join(differ)} selects")
         require(not sees or bool(differ), 'labels of training rows change nothing: declare supervision = "bags"')
-        permuted = learn(permuted_within(table, assignment.validation))
         if control:
             what = 'labels of validation rows change nothing: declare supervision = "bags"'
-            require(not np.array_equal(first.proba, permuted.proba), what)
+            require(not np.array_equal(first.proba, within_validation.proba), what)
             continue
         for name in (criterion.name for criterion in CRITERIA.values() if criterion.regime == "coarse"):
-            same = np.array_equal(first.kept[name], permuted.kept[name])
+            same = np.array_equal(first.kept[name], within_validation.kept[name])
             require(same, f"labels permuted within validation bags change what {name} selects")
-            same = first.values.get(name) == permuted.values.get(name)  # few epochs: the same may be best all the same
+            # few epochs: the same may be best all the same, with another value
+            same = first.values.get(name) == within_validation.values.get(name)
             require(same, f"labels permuted within validation bags change the value of {name}")
     if control:
         return "it sees labels of validation rows, as declared, and no label of a training row"
@@ -177,7 +162,7 @@ def _padding(subject: Subject) -> str:
         return "more padding changes nothing"
     if all(stage.unit == "rows" for stage in learned.source.members[0].method.stages):
         return "trained; its steps draw single rows, which need no padding"
-    network, method, bags = _step_of(learned, task)
+    network, method, bags = learned.step(task)
     dirty = [_with_garbage(bags, task, seed) for seed in (1, 2)]
     _require_equal_losses(network, method, dirty, "padding", "use bags.mask")
     one, other = (method.log_proba(Model(network), each)[bags.mask] for each in dirty)
@@ -194,7 +179,7 @@ def _suppressed(subject: Subject) -> str:
     subject.learn(replace(task, train=replace(task.train, counts=task.train.counts * some)), epochs=1)
     if subject.direct:
         return "fitted with a third of the bags suppressed"
-    network, method, bags = _step_of(subject.learned, task)
+    network, method, bags = subject.learned.step(task)
     shares = (bags.proportions[1].flip(-1), bags.prior)
     told = [
         bags._replace(
@@ -234,21 +219,20 @@ def _not_a_number(subject: Subject) -> str:
     return bad.failure
 
 
-def together(subject: Subject) -> str:
+def _together(subject: Subject) -> str:
     """Members trained together get the same results as alone."""
     if subject.direct:
         raise InapplicableError("each seed is fitted by itself")
     tasks = {seed: subject.toy(seed) for seed in (0, 1, 2)}
-    outcomes = train(subject.population(tasks))
+    outcomes = subject.trained(tasks).outcomes
     largest = 0.0
     for seed in (0, 2):
-        (alone,) = train(subject.population({seed: tasks[seed]}))
+        (alone,) = subject.trained({seed: tasks[seed]}).outcomes
         for name, choice in alone.selected.items():
             other = outcomes[seed].selected[name]
             difference = float((choice.weights - other.weights).abs().max())
-            require(
-                choice.epoch == other.epoch, f"{name} selects epoch {choice.epoch} alone, {other.epoch} among three"
-            )
+            told = f"{name} selects epoch {choice.epoch} alone, {other.epoch} among three"
+            require(choice.epoch == other.epoch, told)
             require(difference < _CLOSE_TRAINED, f"weights differ by {difference:.2g} between alone and among three")
             largest = max(largest, difference)
     apart = "" if subject.declared.stackable else "not stackable, so trained one by one; "
@@ -288,11 +272,8 @@ def _saved(subject: Subject) -> str:
     weights = torch.load(file, weights_only=True)
     proba = subject.population({0: task}).predict(0, weights[None], task.test.rows)
     difference = float(np.abs(proba[0] - learned.proba).max())
-    require(
-        difference == 0,
-        f"loaded weights predict differently (by {difference:.2g}): only parameters are kept, neither buffers "
-        "nor attributes of the method",
-    )
+    kept = "only parameters are kept, neither buffers nor attributes of the method"
+    require(difference == 0, f"loaded weights predict differently (by {difference:.2g}): {kept}")
     return "loaded weights predict the same"
 
 
@@ -303,11 +284,8 @@ def _storable(subject: Subject) -> str:
     assert subject.learned  # otherwise a fault of every training would be reported as one of `fit`
     rows = np.arange(subject.rows)
     table, bags = toy_table(subject.rows), rows // 32
-    frame = (
-        pd.DataFrame(table.numeric)
-        .assign(category=[f"c{code}" for code in table.categorical[:, 0]])
-        .rename(columns=str)
-    )
+    categories = [f"c{code}" for code in table.categorical[:, 0]]
+    frame = pd.DataFrame(table.numeric).assign(category=categories).rename(columns=str)
     counts = count_labels(table.row_labels, grouped(rows, bags), 2)
     model = LLPClassifier(subject.name, params=subject.params, epochs=EPOCHS)
     try:
@@ -335,7 +313,7 @@ def _learns(subject: Subject) -> str:
     for classes in range(2, subject.most_classes + 1):
         task = subject.task(*pure_bags(classes))
         learned = subject.learn(task, epochs=LEARNING_EPOCHS)
-        proba, ramps = learned.proba, _ramps(learned)
+        proba, ramps = learned.proba, learned.ramps()
         if subject.entry.facts["role"] == "floor" and (proba == proba[0]).all():
             raise InapplicableError("a floor that predicts the same for every row")
         auc = holdout_criteria(proba, task.test)["auc"]
@@ -352,35 +330,12 @@ def _learns(subject: Subject) -> str:
     return "AUC " + ", ".join(f"{auc:.3f} ({classes} classes)" for classes, auc in found.items()) + ramps
 
 
-def _ramps(learned: Learned) -> str:
-    """Return how much of its last value each rising loss weight had at the chosen epoch; "" if there is none."""
-    if not isinstance(population := learned.source, Population):
-        return ""
-    weights = population.schedules(0, epoch=population.outcomes[0].selected["l1"].epoch)
-    names = (name.removesuffix("-share") for name in weights if name.endswith("-share"))
-    return "".join(
-        f"; {name} had {weights[f'{name}-share']:.0%} of its weight where training stopped" for name in names
-    )
-
-
 def checks_of(*functions: Callable[[Any], str]) -> tuple[Check, ...]:
-    """Return checks made from functions, with their names, without the underscore, and docstrings."""
+    """Return checks made from functions: their names, without the underscore and `_of_KIND`, and docstrings."""
     return tuple(
-        Check(function.__name__.removeprefix("_"), (function.__doc__ or "").rstrip("."), function)  # type: ignore[attr-defined]
+        Check(function.__name__[1:].partition("_of_")[0], (function.__doc__ or "").rstrip("."), function)  # type: ignore[attr-defined]
         for function in functions
     )
-
-
-def _step_of(learned: Learned, task: Task) -> tuple[Network, Method, Bags]:
-    """Return a trained network, its method, and a step of two bags, or of two rows if no stage draws bags."""
-    population = learned.source
-    method: Method = population.members[0].method
-    unit = "bags" if any(stage.unit == "bags" for stage in method.stages) else "rows"
-    state = population.state
-    network = population.stack.write_out(learned.kept["l1"], state.buffers, 0)
-    two, width = torch.tensor([[0, 1]]), int(task.train.sizes.max())
-    bags: Bags = tree_map(itemgetter(0), population.data.take(unit, torch.tensor([0]), two, width, state.targets))
-    return network, method, bags
 
 
 def _require_equal_losses(network: Network, method: Method, bags: Sequence[Bags], what: str, advice: str) -> None:
@@ -389,10 +344,8 @@ def _require_equal_losses(network: Network, method: Method, bags: Sequence[Bags]
         first, second = (
             float(method.loss(Model(network, Random(torch.tensor(7))), each, now).detach()) for each in bags
         )
-        require(
-            math.isclose(first, second, rel_tol=1e-5, abs_tol=1e-6),
-            f"the loss of phase {phase.name!r} depends on {what} ({first:.6g} or {second:.6g}): {advice}",
-        )
+        told = f"the loss of phase {phase.name!r} depends on {what} ({first:.6g} or {second:.6g}): {advice}"
+        require(math.isclose(first, second, rel_tol=1e-5, abs_tol=1e-6), told)
 
 
 def _with_garbage(bags: Bags, task: Task, seed: int) -> Bags:
@@ -411,10 +364,8 @@ def _with_garbage(bags: Bags, task: Task, seed: int) -> Bags:
     return bags._replace(rows=rows)
 
 
-_TRIALS, _TOGETHER, _EPOCHS, _ETA = 4, 2, 3, 2
-"""size of a search: two architectures (four for a direct method), and a rung at which half of the trials stop"""
-_SEARCH_ROWS, _SEARCH_BAGS = 240, 3
-"""size of the toy table and of training: many validation rows, so that small differences show, and few steps"""
+_TRIALS, _ARCHITECTURES, _EPOCHS, _ETA, _SEARCH_BAGS = 4, 2, 3, 2, 3
+"""size of a search: two architectures (four for a direct method), a rung at which half of the trials stop, few steps"""
 
 
 def _search_label_free(subject: Subject) -> str:
@@ -426,7 +377,7 @@ def _search_label_free(subject: Subject) -> str:
         raise InapplicableError("no hyperparameter has a range to search")
     assert subject.learned  # a fault of every training belongs to another check
     sees = subject.declared.supervision == "instances"
-    table, assignment = toy_table(rows=_SEARCH_ROWS), toy_assignment(rows=_SEARCH_ROWS)
+    table, assignment = toy_table(_FEW_ROWS), toy_assignment(_FEW_ROWS)
     assignment = replace(assignment, train=assignment.train[:_SEARCH_BAGS])
     within_training = permuted_within(table, assignment.train)
     if not sees:
@@ -453,7 +404,7 @@ def _search(
 
     protocol = Protocol(epochs=_EPOCHS, patience=_EPOCHS)
     cell = make_cell(subject.name, "adult", bag_size=assignment.train.shape[1], encoder="mlp", protocol=protocol)
-    tuning = Tuning(cell, regime, _TRIALS, space, together=1 if subject.direct else _TOGETHER, eta=_ETA)
+    tuning = Tuning(cell, regime, _TRIALS, space, together=1 if subject.direct else _ARCHITECTURES, eta=_ETA)
     task = without_test(subject.task(table, assignment), tuning)
     bench = Bench(tuning, task, Machine(), most=None if getattr(subject.declared, "stackable", True) else 1)
     with Search.opened(tuning, None) as search:
@@ -471,7 +422,7 @@ CHECKS = checks_of(
     _suppressed,
     _missing_values,
     _not_a_number,
-    together,
+    _together,
     _global_state,
     _rows_alone,
     _saved,

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
-from llpbench.core.bags import FloatArray, Rows, Schema, Task
+from llpbench.core.bags import Bags, FloatArray, Rows, Schema, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import restored
-from llpbench.core.method import DirectMethod, Predictor
-from llpbench.core.model import Encoder, NoEncoder
+from llpbench.core.method import DirectMethod, Method, Predictor
+from llpbench.core.model import Encoder, Network, NoEncoder
 from llpbench.core.registry import Entry
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Table
@@ -24,7 +27,7 @@ from llpbench.core.text import fault
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import awkward_tables, toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
-from llpbench.training.cohort import Outcome, Trainee
+from llpbench.training.cohort import Trainee
 from llpbench.training.declaration import course_faults, is_a
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
@@ -47,7 +50,7 @@ class InapplicableError(Exception):
 
 
 @dataclass(frozen=True)
-class Learned:
+class _Learned:
     """Result of a method on a task."""
 
     kept: Mapping[str, Any]
@@ -63,6 +66,27 @@ class Learned:
         """Return predictions [rows, classes]."""
         neural = isinstance(self.source, Population)
         return np.asarray(self.source.predict(0, self.kept["l1"][None], rows)[0] if neural else self.source(rows))
+
+    def step(self, task: Task) -> tuple[Network, Method, Bags]:
+        """Return the network, its method, and a step of two bags, or of two rows if no stage draws bags."""
+        population = self.source
+        method: Method = population.members[0].method
+        unit = "bags" if any(stage.unit == "bags" for stage in method.stages) else "rows"
+        state = population.state
+        network = population.stack.write_out(self.kept["l1"], state.buffers, 0)
+        two, width = torch.tensor([[0, 1]]), int(task.train.sizes.max())
+        bags: Bags = tree_map(itemgetter(0), population.data.take(unit, torch.tensor([0]), two, width, state.targets))
+        return network, method, bags
+
+    def ramps(self) -> str:
+        """Return how much of its last value each rising loss weight had at the chosen epoch; "" if there is none."""
+        if not isinstance(population := self.source, Population):
+            return ""
+        weights = population.schedules(0, epoch=population.outcomes[0].selected["l1"].epoch)
+        names = (name.removesuffix("-share") for name in weights if name.endswith("-share"))
+        return "".join(
+            f"; {name} had {weights[f'{name}-share']:.0%} of its weight where training stopped" for name in names
+        )
 
 
 class Subject:
@@ -85,9 +109,8 @@ class Subject:
         params = self.declared.Params(**self.params)
         if self.direct:
             return self.declared(params)
-        method = self.declared(
-            replace(params, **{name: value for name, value in USUAL.items() if getattr(params, name) is None})
-        )
+        usual = {name: value for name, value in USUAL.items() if getattr(params, name) is None}
+        method = self.declared(replace(params, **usual))
         if not course_faults(method):
             method.stages = tuple(replace(s, epochs=min(s.epochs, epochs)) if s.epochs else s for s in method.stages)
         return method
@@ -116,33 +139,40 @@ class Subject:
 
         return Population(members, encoder, Protocol(epochs=epochs, patience=patience or epochs), Machine())
 
+    def trained(self, tasks: Mapping[int, Task], epochs: int = EPOCHS, patience: int | None = None) -> Population:
+        """Return trained members by seed. Raises `FaultError` if a training failed."""
+        population = self.population(tasks, epochs, patience=patience)
+        for outcome in population.train():
+            require(not outcome.failure, f"training failed: {outcome.failure}")
+        return population
+
     def build(self, schema: Schema, dropout: float) -> Encoder:
         """Return the untrained encoder."""
         return MLPEncoder(schema, _ENCODER, dropout)
 
-    def learn(self, task: Task, seed: int = 0, epochs: int = EPOCHS, patience: int | None = None) -> Learned:
+    def learn(self, task: Task, seed: int = 0, epochs: int = EPOCHS, patience: int | None = None) -> _Learned:
         """Train or fit, and predict the test rows. Raises `FaultError` unless the result is a valid prediction."""
         if self.direct:
             predictor: Predictor = self.method().fit(task.train, task.schema, generator(seed, "training"))
             proba = _valid(predictor(task.test.rows), task)
-            return Learned(dict.fromkeys(CRITERIA, proba), proba, predictor, {})
-        population = self.population({seed: task}, epochs, patience=patience)
-        (outcome,) = train(population)
+            return _Learned(dict.fromkeys(CRITERIA, proba), proba, predictor, {})
+        population = self.trained({seed: task}, epochs, patience)
+        (outcome,) = population.outcomes
         kept = {name: choice.weights for name, choice in outcome.selected.items()}
         values = {name: float(choice.value) for name, choice in outcome.selected.items()}
         proba = population.predict(0, kept["l1"][None], task.test.rows)
         z = population.represent(0, kept["l1"][None], task.test.rows)
         if z.ndim != 3 or z.shape[1] != len(task.test.rows.numeric) or not np.isfinite(z).all():
             raise FaultError(f"`represent` must give finite [rows, dim], got shape {z.shape[1:]}")
-        return Learned(kept, _valid(proba[0], task, sums=True), population, values)
+        return _Learned(kept, _valid(proba[0], task, sums=True), population, values)
 
     @cached_property
-    def learned(self) -> Learned:
+    def learned(self) -> _Learned:
         """Result on the default task."""
         return self.learn(self.toy())
 
     @cached_property
-    def again(self) -> tuple[Learned, list[str]]:
+    def again(self) -> tuple[_Learned, list[str]]:
         """The same result, computed a second time, and what this changed in the global state of the process."""
         with restored():
             assert self.learned  # so that nothing is left to import
@@ -162,18 +192,10 @@ def with_awkward(subject: Any, run: Callable[[Table, Assignment], object], rows:
     for what, (table, assignment) in tables.items():
         try:
             run(table, assignment)
-        except (FaultError, LLPBenchError) as error:
-            raise FaultError(f"{what}: {error}") from error
         except Exception as error:
-            raise FaultError(f"{what}: {fault(error, subject.entry.file)}") from error
+            is_told = isinstance(error, FaultError | LLPBenchError)
+            raise FaultError(f"{what}: {error if is_told else fault(error, subject.entry.file)}") from error
     return "; ".join(tables)
-
-
-def train(population: Population) -> list[Outcome]:
-    outcomes = population.train()
-    for outcome in outcomes:
-        require(not outcome.failure, f"training failed: {outcome.failure}")
-    return outcomes
 
 
 def _valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from llpbench.report.boards import Board, Leaderboards
+    from llpbench.report.boards import Board
+    from llpbench.report.publishing import Published
+    from llpbench.report.tabulate import Leaderboards
+    from llpbench.results.journal import Contents
 
 Source = str | PathLike[str]
 
@@ -65,6 +68,28 @@ class Results:
     _omitted: str = ""
     """parts of a journal that these results lack; "" if none"""
 
+    @classmethod
+    def of(cls, contents: Contents, folders: Iterable[Path] = (), omitted: str = "") -> Results:
+        """Return the results of a journal's contents: the runs that count, and those that are stale."""
+        from llpbench.results.staleness import stale_reasons
+
+        records, tunings = [*contents.counting.values()], [*contents.tunings.values()]
+        stale = stale_reasons([*records, *tunings])
+        return cls(records, tunings, stale, (*contents.warnings, *contents.disputes), tuple(folders), omitted)
+
+    def publish(
+        self, out: Source, *, plots: Source | None = None, metric: str = "auc", title: str | None = None
+    ) -> Published:
+        """Write the report of these results: leaderboards and page into `out`, figures into `plots`.
+
+        Raises `LLPBenchError` for an unknown metric, or if a file cannot be written.
+        """
+        from llpbench.report.board_tables import TITLE, Report
+        from llpbench.report.publishing import Published
+
+        report = Report(self.ranked_by(metric), self.warnings, title or TITLE)
+        return Published.write(report, Path(out), plots=None if plots is None else Path(plots))
+
     @cached_property
     def frame(self) -> DataFrame:
         """One row a run and criterion; `llpbench.results.frame.COLUMNS` says what the columns mean.
@@ -76,15 +101,15 @@ class Results:
     @cached_property
     def leaderboards(self) -> Leaderboards:
         """All boards."""
-        return self._ranked_by("auc")
+        return self.ranked_by("auc")
 
-    def _ranked_by(self, metric: str) -> Leaderboards:
-        """Return every board with another test metric to show and rank by."""
-        from llpbench.report.tabulate import tabulate
+    def ranked_by(self, metric: str) -> Leaderboards:
+        """Return all boards with a test metric to show and rank by. Raises `LLPBenchError` if it is unknown."""
+        from llpbench.report.tabulate import Leaderboards
 
         if metric not in METRICS:
             raise LLPBenchError(f"unknown metric {metric!r}. {hint(metric, METRICS)}Available: {', '.join(METRICS)}.")
-        return tabulate(self.records, stale=self.stale, tunings=self.tunings, metric=metric)
+        return Leaderboards.of(self.records, stale=self.stale, tunings=self.tunings, metric=metric)
 
     def leaderboard(
         self,
@@ -110,13 +135,13 @@ class Results:
         """
         from pandas import DataFrame, array
 
-        from llpbench.report.leaderboard import standings
-        from llpbench.report.wording import title
+        from llpbench.report.overview import Standings
 
-        boards = self.leaderboards if metric == "auc" else self._ranked_by(metric)
+        boards = self.leaderboards if metric == "auc" else self.ranked_by(metric)
         board = self._board(criterion, bagging, epochs, boards)
         order = _ceilings_last(board)
-        found, entries, name = standings(board).loc[order], board.entries.loc[order], metric.replace("-", "_")
+        standings = Standings.of(board)
+        found, entries, name = standings.lines.loc[order], board.entries.loc[order], metric.replace("-", "_")
         numbers = {
             **{f"{name}_{part}": found[part] for part in ("mean", "std", "n")},
             **{f"rank_{part}": found[f"interval_{part}"] for part in ("low", "high")},
@@ -134,7 +159,7 @@ class Results:
         )
         whole = [f"{name}_n", "rank_low", "rank_high"]
         frame[whole] = frame[whole].astype("Int64")
-        frame.attrs["title"] = title(board)
+        frame.attrs["title"] = standings.title
         return frame
 
     @cached_property
@@ -168,7 +193,7 @@ class Results:
         boards.
         """
         from llpbench.report.plots.figures import KINDS, proportions
-        from llpbench.report.plots.layout import captioned, default_look
+        from llpbench.report.plots.layout import Drawing
 
         boards = self.leaderboards
         board = self._board(criterion, bagging, epochs)
@@ -176,10 +201,9 @@ class Results:
             raise LLPBenchError(
                 f"unknown plot {kind!r}. {hint(kind, KINDS)}Available: {', '.join(KINDS)}, proportions."
             )
-        with default_look():
-            drawn = proportions(boards) if kind == "proportions" else KINDS[kind](board, "")
-            if (drawing := next(drawn, None)) is not None:
-                return _Picture(drawing.title, drawing.caption, captioned(drawing))
+        drawings = proportions(boards) if kind == "proportions" else KINDS[kind](board, "")
+        if (drawing := Drawing.captioned(drawings)) is not None:
+            return _Picture(drawing.title, drawing.caption, drawing.figure)
         left_out = f" The table of published results leaves out {self._omitted}." if self._omitted else ""
         raise LLPBenchError(f"these results have too few runs for plot {kind!r}.{left_out}")
 
@@ -278,7 +302,6 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
     True
     """
     from llpbench.results.merging import EXCERPT, OMITTED, journal_files, merge
-    from llpbench.results.staleness import stale_reasons
     from llpbench.running.settings import OPTIONS
 
     named: list[str] = []
@@ -290,13 +313,5 @@ def load_results(*sources: Source | Iterable[Source]) -> Results:
     if sources and not named:
         raise LLPBenchError("sources must be paths or 'published', got an empty list.")
     paths = [path for name in named or [str(OPTIONS["out"].default)] for path in journal_files(name)]
-    merged = merge(paths)
-    records, tunings = list(merged.counting.values()), list(merged.tunings.values())
-    return Results(
-        records,
-        tunings,
-        stale_reasons([*records, *tunings]),
-        (*merged.warnings, *merged.disputes),
-        tuple(path.parent for path in paths),
-        OMITTED if any(path.name == EXCERPT for path in paths) else "",
-    )
+    omitted = OMITTED if any(path.name == EXCERPT for path in paths) else ""
+    return Results.of(merge(paths), (path.parent for path in paths), omitted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,6 @@ from llpbench.running.settings import OPTIONS, PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
     from llpbench.core.registry import Registry
-    from llpbench.report.publishing import Published
-    from llpbench.running.display import Display
-    from llpbench.running.runner import RunSummary
 
 
 def run(*, preset: str | None = None, config: str | PathLike[str] | None = None, **flags: Any) -> Results:
@@ -42,7 +39,9 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
     >>> results.leaderboard()["auc_mean"].tolist()
     [50.0]
     """
+    from llpbench.running import runner
     from llpbench.running.display import Display
+    from llpbench.tuning.configurations import write_configurations
 
     given = {name.replace("_", "-"): _plain(value) for name, value in flags.items() if value is not None}
     try:
@@ -65,46 +64,17 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
         settings = replace(settings, executor="debug")
         display.say(f"{typed} exists in this process only: cells run here, one after the other")
     try:
-        return carry_out(settings, display).results
+        contents = runner.run(settings, display).contents
+        write_configurations(contents.tunings.values(), settings.out)
+        results = Results.of(contents, [settings.out])
+        results.publish(settings.out, plots=settings.out / PLOTS if settings.plots else None)
+        return results
     except LLPBenchError as error:
         raise LLPBenchError(_FLAG.sub(lambda match: match[1].replace("-", "_"), str(error))) from None
 
 
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 """an option of the command"""
-
-
-@dataclass(frozen=True)
-class _Done:
-    """Outcome of a run."""
-
-    summary: RunSummary
-    results: Results
-    published: Published
-    """The report in `out`."""
-
-
-def carry_out(settings: Settings, display: Display) -> _Done:
-    """Run, and write the report of the journal: leaderboards, page, plots, chosen configurations.
-
-    Raises as `runner.run` does.
-    """
-    from llpbench.report.board_tables import make_report
-    from llpbench.report.publishing import write_report
-    from llpbench.results.staleness import stale_reasons
-    from llpbench.running import runner
-    from llpbench.tuning.configurations import write_configurations
-
-    summary = runner.run(settings, display)
-    found, records = summary.contents, list(summary.contents.counting.values())
-    warnings = (*found.warnings, *found.disputes)
-    tunings = list(found.tunings.values())
-    stale = stale_reasons([*records, *tunings])
-    results = Results(records, tunings, stale, warnings, (settings.out,))
-    write_configurations(tunings, settings.out)
-    plots = settings.out / PLOTS if settings.plots else None
-    report = make_report(records, warnings=warnings, stale=stale, tunings=tunings)
-    return _Done(summary, results, write_report(report, settings.out, plots=plots))
 
 
 def _in_python(message: str, typed: Iterable[str]) -> str:

@@ -14,8 +14,8 @@ Percentages are times 100.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -25,8 +25,10 @@ from pandas import DataFrame, Index, MultiIndex, RangeIndex, Series
 
 from llpbench.core.criteria import Criterion, Metric
 from llpbench.core.record import Record
-from llpbench.core.text import plural
-from llpbench.results.frame import MACHINE, shown
+from llpbench.core.text import one_line, plural, some_of
+from llpbench.report import statistics
+from llpbench.report import wording as words
+from llpbench.results.frame import shown
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,17 +38,8 @@ Role = Literal["ceiling", "control", "", "floor"]
 UNRANKED = ("ceiling", "control")
 """Roles of methods that are trained on labels of rows."""
 
-HEADLINE = "auc"
-"""Default test metric of leaderboards."""
-
 REFERENCE = "float32"
 """Default precision of products."""
-
-FEWEST_DATASETS = 6
-"""Smallest number of datasets for tests."""
-
-FEWEST_SEEDS = 3
-"""Smallest number of seeds for tests."""
 
 RUN = ["task", "seed"]
 """Index of a run within an entry."""
@@ -95,9 +88,6 @@ _SCORE = {
     "expected": "number of runs of a complete score",
 }
 """Columns of `Board.scores`."""
-
-_MOST_COMMITS = 3
-"""Largest number of commits of a version that are listed in a sentence."""
 
 _CHANCE = 50.0
 """AUC times 100 of a constant prediction."""
@@ -163,7 +153,7 @@ class Board:
     @cached_property
     def hardware(self) -> tuple[str, ...]:
         """Devices of its runs, such as `NVIDIA H200 (cuda)`, sorted."""
-        return tuple(sorted({device_text(machine) for machine in self.runs["machine"].unique()}))
+        return tuple(sorted({words.device_text(*json.loads(machine)[:2]) for machine in self.runs["machine"].unique()}))
 
     @property
     def uses_both(self) -> bool:
@@ -261,18 +251,22 @@ class Board:
     @cached_property
     def task_means(self) -> DataFrame:
         """Means over the runs that count: tasks x entries. NaN for an entry that lacks one of them."""
-        return grouped_means(self.counted(), skip_unknown=False)
+        return _grouped_means(self.counted(), skip_unknown=False)
+
+    def by_task(self, values: DataFrame) -> DataFrame:
+        """Return means over the known seeds of each task, of values (task, seed) x entries."""
+        return _grouped_means(values)
 
     def by_dataset(self, by_task: DataFrame) -> DataFrame:
         """Return means over the tasks of each dataset."""
-        return grouped_means(by_task, self.of_task(by_task.index)) if len(by_task) else by_task
+        return _grouped_means(by_task, self.of_task(by_task.index)) if len(by_task) else by_task
 
     def overall(self, values: DataFrame) -> Series:
         """Return means over datasets of means over their tasks of means over seeds, by entry.
 
         `values`: (task, seed) x entries.
         """
-        return self.by_dataset(grouped_means(values)).mean().round(_DIGITS)
+        return self.by_dataset(self.by_task(values)).mean().round(_DIGITS)
 
     def paired(self, differences: Series) -> list[float]:
         """Return means of the known differences (task, seed), by dataset or, of a single dataset, by seed."""
@@ -297,110 +291,168 @@ class Board:
         leads = means.round(_DIGITS).ge(limits.round(_DIGITS), axis="index").stack()
         return frozenset((entry, task) for task, entry in leads.index[leads])
 
+    @once
+    def mean(self, metric: str | None = None) -> DataFrame:
+        """Return the mean over datasets and its standard deviation over seeds, of entries with every run that counts.
 
-@dataclass(frozen=True)
-class _Origin:
-    """Number of runs, and what produced them."""
-
-    runs: int
-    failed: int
-    code: Mapping[str, Sequence[str]]
-    """commits by version of llpbench"""
-    libraries: Sequence[str]
-    hardware: Sequence[str]
-
-    @classmethod
-    def of(cls, runs: Sequence[Record]) -> _Origin:
-        """Return the origin of runs. Equal versions, libraries and devices are listed once."""
-        libraries: dict[str, set[str]] = defaultdict(set)
-        code: dict[str, set[str]] = defaultdict(set)
-        for run in runs:
-            for library, version in run["libraries"].items():
-                libraries[library].add(version)
-            commit, dirty = run["code"]["commit"], run["code"]["dirty"]  # no commit if llpbench was not in a checkout
-            details = [(commit or "")[:10], "with uncommitted changes" if dirty else ""]
-            code[str(run["code"]["version"])] |= {", ".join(filter(None, details))} - {""}
-        return cls(
-            runs=len(runs),
-            failed=sum(run["status"] != "ok" for run in runs),
-            code={version: sorted(commits) for version, commits in sorted(code.items())},
-            libraries=[f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(libraries.items())],
-            hardware=sorted({_hardware(run["hardware"]) for run in runs}),
-        )
-
-    def code_text(self, most: int | None = None) -> str:
-        """Return versions with their commits. More than `most` commits are counted instead of listed."""
-        texts = []
-        for version, commits in self.code.items():
-            listed = most is None or len(commits) <= most
-            details = ", ".join(commits) if listed else f"{len(commits)} commits"
-            texts.append(f"{version} ({details})" if details else version)
-        return ", ".join(texts)
-
-    def lines(self) -> list[str]:
-        """Return the number of runs with their code, the libraries and the hardware, each as a sentence."""
-        runs = plural(self.runs, "run") + (f" ({self.failed:,} failed)" if self.failed else "")
-        return [
-            f"{runs} by llpbench {self.code_text(_MOST_COMMITS)}.",
-            f"Libraries: {', '.join(self.libraries)}.",
-            f"Hardware: {'; '.join(self.hardware)}.",
-        ]
-
-
-def device_text(machine: str) -> str:
-    """Return the name of a device in the column `machine` of the tidy table: `AMD EPYC (cpu)`."""
-    return _device(dict(zip(MACHINE, json.loads(machine), strict=True)))
-
-
-def _device(hardware: Mapping[str, Any]) -> str:
-    """Return the name of a device. Runs that failed early have none."""
-    return f"{hardware['name']} ({hardware['device']})" if hardware.get("device") else "none (failed before)"
-
-
-def _hardware(hardware: Mapping[str, Any]) -> str:
-    if not hardware:
-        return _device(hardware)
-    parts = [_device(hardware), f"{plural(hardware['threads'], 'thread')} a run", hardware["precision"]]
-    return ", ".join([*parts, "compiled"] if hardware["compiled"] else parts)
-
-
-@dataclass(frozen=True)
-class Leaderboards:
-    """All boards of a journal."""
-
-    boards: tuple[Board, ...]
-    origin: _Origin
-    unlabelled: tuple[Board, ...] = ()
-    """boards of datasets without labels, which have no ranks"""
-
-    def __repr__(self) -> str:
-        return f"<leaderboards: {', '.join(map(repr, (*self.boards, *self.unlabelled))) or 'none'}>"
-
-    def groups(self) -> list[dict[str, Board]]:
-        """Return boards of the same bagging and protocol by criterion, groups with most runs first.
-
-        Boards with a limited number of bags come last.
+        Seeds of a dataset share its split at every bag size, so they are paired. Seeds of different datasets are
+        independent, so their variances add.
         """
-        groups: dict[tuple[str, str], dict[str, Board]] = defaultdict(dict)
-        for board in self.boards:
-            groups[board.bagging, json.dumps(board.protocol, sort_keys=True)][board.criterion.name] = board
+        counted = self.counted(metric).dropna(axis="columns")
+        if counted.empty or not len(counted):
+            return DataFrame({"mean": [], "std": [], "n": []})
+        paired = self.by_seed(counted).groupby(level=0)
+        stds = paired.std().round(_DIGITS + 3).reindex(self.datasets)
+        spread = np.sqrt((stds**2).sum(skipna=False)) / len(stds)
+        n = int(paired.size().reindex(self.datasets, fill_value=0).min())
+        return DataFrame({"mean": self.overall(counted), "std": spread, "n": n})
 
-        def order(group: Mapping[str, Board]) -> tuple[bool, int]:
-            board = next(iter(group.values()))
-            return board.max_bags is not None, -len(board.runs)
+    def by_seed(self, counted: DataFrame) -> DataFrame:
+        """Return means over the tasks of a dataset, by (dataset, seed), for seeds that all of its tasks have."""
+        tasks, seeds = (counted.index.get_level_values(level) for level in (0, 1))
+        pairs = [*zip(self.of_task(tasks), seeds, strict=True)]
+        number = Counter(self.of_task(tasks.unique()))
+        numbers, means = Counter(pairs), _grouped_means(counted, pairs)
+        return means[[numbers[pair] == number[pair[0]] for pair in means.index]]
 
-        return sorted(groups.values(), key=order)
+    def costs(self, clock: str = "seconds_training") -> DataFrame:
+        """Return seconds of training of the runs that count, (task, seed) x entries, if all of them were recorded."""
+        seconds = self.wide(self.runs[clock])
+        return seconds.reindex(index=self.counting, columns=self.complete.columns).dropna(axis="columns")
 
-    def headline_boards(self, most: int | None = 2) -> list[Board]:
-        """Return the boards without labels of rows, of the `most` groups with most runs."""
-        groups = self.groups()[:most]
-        return [group.get("mpiou", next(iter(group.values()))) for group in groups]
+    def robustness(self) -> DataFrame:
+        """Return the robustness ranking: one row per entry, by its position on the board, best first.
 
-    def main_boards(self) -> list[Board]:
-        """Return the headline boards, then those of the same groups whose epochs are chosen by validation labels."""
-        headline = self.headline_boards()
-        labelled = [group["auc"] for group in self.groups()[:2] if "auc" in group]
-        return [*headline, *(board for board in labelled if board not in headline)]
+        `mean_rank`: mean rank of the standard deviation over seeds within each task; `std` and `mean`: mean standard
+        deviation and mean of the board's metric, averaged over the tasks of a dataset, then over datasets; `tasks`:
+        their number; `rank`: entries with equal mean ranks share it. Runs that count are used. Entries trained on
+        labels, constant predictions and `unrankable` entries are left out.
+        """
+        stds = self._deviations.dropna(axis="columns")
+        means = self.counted()[stds.columns].groupby(level=0).mean().loc[stds.index]
+        ranking = DataFrame(
+            {
+                "mean_rank": statistics.robustness(stds.T, self.of_task(stds.index)),
+                "std": self.by_dataset(stds).mean(),
+                "mean": self.by_dataset(means).mean(),
+                "tasks": len(stds),
+            }
+        )
+        ranking.insert(0, "rank", ranking["mean_rank"].round(_DIGITS).rank(method="min").astype(int))
+        return ranking.sort_values(["rank", "std"], kind="stable")
+
+    @property
+    def unrankable(self) -> list[int]:
+        """Entries that lack a standard deviation, two seeds, on a task where others have one."""
+        stds = self._deviations
+        return [*stds.columns[stds.isna().any()]]
+
+    @cached_property
+    def _deviations(self) -> DataFrame:
+        """Standard deviations over seeds, tasks x entries. Tasks on which no entry has two seeds are left out."""
+        values = self.counted()[[entry for entry in self.learners if entry not in self.constants]]
+        stds = values.groupby(level=0).std().round(_DIGITS).dropna(axis="index", how="all")
+        return stds if len(stds) else stds[[]]
+
+    def setting(self) -> str:
+        """Return protocol, encoders, number of seeds and hardware."""
+        several = "encoders" if len(self.encoders) > 1 else "encoder"
+        encoders = f"{several} {', '.join(self.encoders)}" if self.encoders else "no encoder"
+        numbers = sorted({*self.scores["expected"]}) or [0]
+        seeds = plural(numbers[-1], "seed")
+        if numbers[0] != numbers[-1]:
+            seeds = f"{numbers[0]} to {seeds} (varies by task and method)"
+        return " · ".join([words.protocol_text(self.protocol), encoders, seeds, *self.hardware])
+
+    def tasks_text(self) -> str:
+        """Return notes on several classes, bags of different sizes and tasks that do not count."""
+        tasks = self.tasks
+        unequal = next(iter(tasks["bags"][tasks["is_unequal"] & (tasks["by"] == "")]), "")
+        several = tasks[tasks["classes"].fillna(2) > 2]
+        classes = words.caption("classes", several=dict(zip(several["dataset"], several["classes"], strict=True)))
+        unusual = words.caption("unequal_bags", unequal=unequal) if unequal else ""
+        return " ".join(filter(None, (classes, unusual)))
+
+    def datasets_text(self, *, named: int = 0) -> str:
+        """Return the number of datasets behind the ranks, with their names if they are at most `named`.
+
+        A caption says if they are few.
+        """
+        names = self.datasets if len(self.datasets) <= named else ()
+        return words.caption("datasets", number=len(self.datasets), names=names)
+
+    @cached_property
+    def notes(self) -> dict[str, tuple[str, ...]]:
+        """All notes by their heading."""
+        makers = {
+            words.FAILED: _failures,
+            words.WITHOUT_VALUE: _runs_without_value,
+            words.STALE_NOTE: _stale_runs,
+            words.DIFFERENT_DATA: _mixed_data,
+        }
+        return {heading: tuple(make(self)) for heading, make in makers.items()}
+
+
+def _failure_text(status: str, reason: str) -> str:
+    """Return why a run failed, in one line."""
+    line = one_line(reason) or "no reason was given"
+    return line if status == "failed" else f"{status}: {line}"
+
+
+def _failures(board: Board) -> Iterator[str]:
+    """Yield a line for each entry, task and reason."""
+    failed = board.runs[board.runs["status"] != "ok"]
+    return _of_runs(board, failed, map(_failure_text, failed["status"], failed["reason"]))
+
+
+def _runs_without_value(board: Board) -> Iterator[str]:
+    """Yield a line on all runs that did not compute the metric, and one for each score in which it is undefined."""
+    runs, title = board.runs, board.metric.title
+    without = runs[(runs["status"] == "ok") & runs["value"].isna()]
+    older = without[~without["is_computed"]]
+    if len(older):
+        labels = some_of([board.labels[entry] for entry in older["entry"].unique()], 3)
+        yield (
+            f"{plural(len(older), 'run')} of {', '.join(labels)}: {title} was not computed. "
+            "To repeat older runs: llpbench run ... --retry done"
+        )
+    undefined = without[without["is_computed"]]
+    yield from _of_runs(board, undefined, [f"{title} is undefined"] * len(undefined))
+
+
+def _of_runs(board: Board, runs: DataFrame, texts: Iterable[str]) -> Iterator[str]:
+    """Yield each text with the entry, task and seeds of its runs."""
+    for (entry, task, text), of in runs.assign(text=[*texts]).groupby(["entry", "task", "text"], sort=False):
+        seeds = f"seed{'s' if len(of) > 1 else ''} {', '.join(map(str, of['seed']))}"
+        yield f"{board.labels[entry]} on {board.titles[task]}, {seeds}: {text}"
+
+
+def _stale_runs(board: Board) -> Iterator[str]:
+    """Yield a line for each entry and change of the code; a single line if all runs share the change."""
+    reasons = {*board.runs["stale"]}
+    if len(board.runs) > 1 and len(reasons) == 1 and "" not in reasons:
+        yield f"all {len(board.runs):,} runs: {reasons.pop()}"
+        return
+    stale = board.runs[board.runs["stale"] != ""]
+    for (entry, reason), runs in stale.groupby(["entry", "stale"], sort=False):
+        titles = ", ".join(board.titles[task] for task in runs["task"].unique())
+        yield f"{board.labels[entry]} on {titles} ({plural(len(runs), 'run')}): {reason}"
+
+
+def _mixed_data(board: Board) -> Iterator[str]:
+    """Yield a line for each dataset with different tables, and for each seed with different bags."""
+    data = DataFrame([board.records[run]["data"] for run in board.runs["run"]], board.runs.index)
+    data = data.reindex(columns=["fingerprint", "manifest"])
+    tasks = board.tasks.loc[board.runs["task"], ["dataset", "bag_size", "by"]].itertuples(index=False, name=None)
+    names = [f"{name} by {key}" if key else f"{name} {size}" if size else name for name, size, key in tasks]
+    seeds = [f"{name}, seed {seed}" for name, seed in zip(names, board.runs["seed"], strict=True)]
+    for column, kind, places in (
+        ("fingerprint", "versions of the data", board.runs["dataset"]),
+        ("manifest", "assignments to bags", seeds),
+    ):
+        numbers = data[column].groupby(places).nunique()
+        for name, number in numbers[numbers > 1].items():
+            yield f"{name}: its runs saw {number} different {kind}, so they cannot be compared"
 
 
 def entry_label(method: str, encoder: str | None, pretraining: str, configuration: str) -> str:
@@ -410,7 +462,7 @@ def entry_label(method: str, encoder: str | None, pretraining: str, configuratio
     return f"{method} ({details})" if details else method
 
 
-def grouped_means(
+def _grouped_means(
     values: DataFrame, groups: Iterable[Hashable] | None = None, *, skip_unknown: bool = True
 ) -> DataFrame:
     """Return means of groups of rows, sorted by group; by default by the first level of the index, the task.

@@ -15,18 +15,18 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import clean, hint, plural, verb
-from llpbench.report.boards import HEADLINE, Board, Leaderboards
-from llpbench.report.leaderboard import COLUMNS, standings
+from llpbench.report.boards import Board
+from llpbench.report.leaderboard import COLUMNS
+from llpbench.report.overview import Standings
 from llpbench.report.statistics import MeanDifference, compared
-from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import protocol_text, sentence
+from llpbench.report.tabulate import Leaderboards
+from llpbench.report.wording import HEADLINE, protocol_text, sentence
 from llpbench.results.frame import NO_PROTOCOL, NO_STALE_RUNS, configuration, tidy, value_of
 from llpbench.results.journal import agree, contains, dispute, settle
 from llpbench.results.merging import SHIPPED, shipped_cells
 
 _MOST_YOURS = 4
 """Entries of yours that are listed."""
-
 
 _RIVALS = ("dllp", "tabllp-bdc")
 """Methods that yours are compared with by default, if they have run on your tasks; the first of the board is added."""
@@ -75,8 +75,8 @@ def compare(
 ) -> _Comparison:
     """Compare records, by run id, with published ones of the same datasets, baggings and bag sizes.
 
-    `tunings`: searches of both. `stale`: as for `tabulate`. `rivals`: methods for differences; default: `_RIVALS` and
-    the first of the board. `ablations`: also rank published entries that differ from the defaults. Raises
+    `tunings`: searches of both. `stale`: as for `Leaderboards.of`. `rivals`: methods for differences, by default
+    `_RIVALS` and the first of the board. `ablations`: also rank published entries that differ from the defaults. Raises
     `LLPBenchError` for a rival without runs.
     """
     tasks = {_task_of(record) for record in yours.values()}
@@ -91,7 +91,7 @@ def compare(
         remarks.append(f"{plural(ablations_left, 'published ablation')} not ranked: --ablations.")
     counting = {**related, **{run: records[-1] for run, records in settled.items()}}
     counting = {run: record for run, record in counting.items() if run not in disputed}
-    joint = tabulate([*counting.values()], tunings=tunings, stale=stale)
+    joint = Leaderboards.of([*counting.values()], tunings=tunings, stale=stale)
     own = frozenset(
         run for run, record in counting.items() if run in yours and record["status"] == yours[run]["status"]
     )
@@ -223,7 +223,7 @@ def _entries_of(board: Board, yours: Collection[str]) -> list[int]:
 
 def _rank_line(board: Board, entry: int) -> str:
     label, rank, mark = board.entries.loc[entry, ["label", "rank", "mark"]]
-    found, values = standings(board), board.counted()[entry]
+    found, values = Standings.of(board).lines, board.counted()[entry]
     missing = [*values.index[values.isna()]]
     if missing:
         number = f"{len(missing)} of the {plural(len(board.counting), 'run')}"

@@ -26,10 +26,11 @@ from llpbench.core.cell import Protocol
 from llpbench.core.criteria import METRICS
 from llpbench.core.record import Record
 from llpbench.report import wording as words
-from llpbench.report.board_tables import ANCHOR, DETAILS, Report, names_of, whole_table
-from llpbench.report.boards import Board, Leaderboards
+from llpbench.report.board_tables import ANCHOR, DETAILS, Report
+from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.overview import Overview
+from llpbench.report.tabulate import Leaderboards
 from llpbench.results.frame import metric_column, shown
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def to_html(
     `links`: paths of the files `journal`, `standings` and `method NAME`. `beside`: folders of other reports by title.
     """
     leaderboards = report.leaderboards
-    shown = [*_page_boards(leaderboards)]
+    shown = [*_page_boards(report)]
     boards = [board["board"] for board in shown]
     links = {"journal": "", "standings": "", **links}
     tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
@@ -145,27 +146,27 @@ def _pixels(svg: str) -> tuple[int, int]:
     return (round(float(match[1])), round(float(match[2]))) if match else (504, 300)
 
 
-def _page_boards(leaderboards: Leaderboards) -> Iterator[dict[str, Any]]:
+def _page_boards(report: Report) -> Iterator[dict[str, Any]]:
     """Yield the boards of the page, those without labels first, and the main ones first among these.
 
     `table`: its last columns are the tasks of the board. `families`: family of each entry's method. `incomplete`:
     whether an entry lacks a run that counts. `optional`: headings of columns that are shown on request.
     """
-    named = [*zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)]
-    main = leaderboards.main_boards()
-    named.sort(
-        key=lambda pair: (pair[0].criterion.regime == "fine" and pair[0].protocol is not None, pair[0] not in main)
-    )
-    for board, name in named:
+    main = report.leaderboards.main_boards()
+
+    def order(board: Board) -> tuple[bool, bool]:
+        return board.criterion.regime == "fine" and board.protocol is not None, board not in main
+
+    for board in sorted(report.leaderboards.boards, key=order):
         if board.criterion.name == _HIDDEN:
             continue
-        table = whole_table(board, name)
+        table = report.table(board)
         empty = {heading.text for heading, fields in table.columns if all(field.is_empty for field in fields)}
         further = {column.heading(board.metric.title).text for column in COLUMNS.values() if not column.default}
         kinds = (board.entries["kind"] == "neural").map({True: "neural networks", False: "without networks"})
         yield {
             "board": board,
-            "name": name,
+            "name": table.name,
             "group": _group(board),
             "table": table,
             "families": board.entries["role"].map(_FAMILIES).fillna(kinds).tolist(),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,15 +21,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import fault, plural
 from llpbench.report import statistics
 from llpbench.report import wording as words
-from llpbench.report.boards import (
-    FEWEST_DATASETS,
-    FEWEST_SEEDS,
-    REFERENCE,
-    Board,
-    Role,
-    grouped_means,
-    once,
-)
+from llpbench.report.boards import REFERENCE, Board, Role, once
 from llpbench.report.report_table import Field, Heading
 from llpbench.results.frame import MACHINE
 
@@ -89,7 +80,7 @@ class LeaderboardColumn:
 
     def explained(self, board: Board) -> str:
         """Return the caption."""
-        return words.caption(f"column_{self.key}", board) if self._is_built_in else self.caption
+        return words.caption(f"column_{self.key}", board.metric) if self._is_built_in else self.caption
 
     @property
     def _is_built_in(self) -> bool:
@@ -130,67 +121,15 @@ def register_column(column: LeaderboardColumn) -> LeaderboardColumn:
     return column
 
 
-@once
-def standings(board: Board) -> DataFrame:
-    """Return the lines of `boards.csv` of a board, by entry: its names and all columns."""
-    of_board = {
-        "regime": board.criterion.regime,
-        "criterion": board.criterion.name,
-        "bagging": board.bagging,
-        **{name: (board.protocol or {}).get(name) for name in ("epochs", "patience", "bags_per_step")},
-        "metric": board.metric.name,
-        "datasets": len(board.datasets),
-        "compared_over": comparisons(board).over,
-    }
-    names = ["rank", "mark", "method", "kind", "encoder", "pretraining", "configuration"]
-    lines = DataFrame({**of_board, **board.entries[names].rename(columns={"mark": "role"})})
-    for column in COLUMNS.values():
-        values = column.computed(board)
-        for part, name in zip(column.parts, column.names, strict=True):
-            is_whole = values[part].dtype.kind in "iu"
-            lines[name] = values[part].astype("Int64") if is_whole else values[part].astype(float).map(_rounded)
-    return lines
-
-
-def _rounded(value: float) -> float:
-    return round(value, 6)
-
-
-@once
-def mean(board: Board, metric: str | None = None) -> DataFrame:
-    """Return the mean over datasets and its standard deviation over seeds, of entries with every run that counts.
-
-    Seeds of a dataset share its split at every bag size, so they are paired. Seeds of different datasets are
-    independent, so their variances add.
-    """
-    counted = board.counted(metric).dropna(axis="columns")
-    if counted.empty or not len(counted):
-        return DataFrame({"mean": [], "std": [], "n": []})
-    paired = _paired(board, counted).groupby(level=0)
-    stds = paired.std().round(_DIGITS + 3).reindex(board.datasets)
-    spread = np.sqrt((stds**2).sum(skipna=False)) / len(stds)
-    n = int(paired.size().reindex(board.datasets, fill_value=0).min())
-    return DataFrame({"mean": board.overall(counted), "std": spread, "n": n})
-
-
-def _paired(board: Board, counted: DataFrame) -> DataFrame:
-    """Return means over the tasks of a dataset, by (dataset, seed), for seeds that all of its tasks have."""
-    tasks, seeds = (counted.index.get_level_values(level) for level in (0, 1))
-    pairs = [*zip(board.of_task(tasks), seeds, strict=True)]
-    number = Counter(board.of_task(tasks.unique()))
-    numbers, means = Counter(pairs), grouped_means(counted, pairs)
-    return means[[numbers[pair] == number[pair[0]] for pair in means.index]]
-
-
 def _blocks(board: Board, entries: Sequence[int] | None = None) -> DataFrame:
     """Return the values that tests and intervals treat as independent: blocks x entries, larger is better.
 
     Blocks are means of datasets. A single dataset has its seeds as blocks, if all of its tasks have them.
     """
     values = board.sign * (board.complete if entries is None else board.complete[entries])
-    means = board.by_dataset(grouped_means(values)) if len(values) else values
+    means = board.by_dataset(board.by_task(values)) if len(values) else values
     if len(means) == 1:
-        seeds = _paired(board, values).droplevel(0)
+        seeds = board.by_seed(values).droplevel(0)
         means = seeds if len(seeds) else means
     return means.round(_DIGITS)
 
@@ -276,7 +215,7 @@ def comparisons(board: Board) -> _Comparisons:
     left_out = tuple(name for name in board.datasets if several and name in _DEVELOPED_ON.get(first, ()))
     values = values.drop([name for name in left_out if len(left_out) < len(values)])
     leads = statistics.compared({entry: [*(values[board.ranked[0]] - values[entry])] for entry in rivals.values()})
-    if not several or len(values) < FEWEST_DATASETS or _fewest_seeds(board) < FEWEST_SEEDS:
+    if not several or len(values) < statistics.FEWEST_DATASETS or _fewest_seeds(board) < statistics.FEWEST_SEEDS:
         leads = {entry: replace(lead, p=np.nan, p_similar=np.nan) for entry, lead in leads.items()}
     return _Comparisons(leads, plural(len(values), "dataset" if several else "seed"), left_out)
 
@@ -292,7 +231,7 @@ def _first(board: Board) -> DataFrame:
 def _against_floor(board: Board) -> DataFrame:
     """Return the difference of each entry from the floor of its encoder. The floor itself has none."""
     gains, means = {}, board.task_means
-    independent, overall, even = _blocks(board), mean(board)["mean"], _is_even(board)
+    independent, overall, even = _blocks(board), board.mean()["mean"], _is_even(board)
     for entry in board.complete:
         floor = _reference(board, entry, "floor")
         if floor is None or floor == entry or floor not in board.complete:
@@ -310,24 +249,15 @@ def _against_floor(board: Board) -> DataFrame:
 
 def _seconds(board: Board) -> DataFrame:
     """Return seconds of training, averaged over datasets, and the share of runs on a GPU if others ran on a CPU."""
-    seconds = board.by_dataset(grouped_means(costs(board))).mean()
+    seconds = board.by_dataset(board.by_task(board.costs())).mean()
     devices = {machine: float(json.loads(machine)[_DEVICE] == "cuda") for machine in board.runs["machine"].unique()}
     used = board.wide(board.runs["machine"].map(devices))
     share = used.reindex(index=board.counting, columns=seconds.index).mean()
     return DataFrame({"": seconds, "gpu": share if 0 < share.sum() < len(share) else 0.0})
 
 
-def costs(board: Board, clock: str = "seconds_training") -> DataFrame:
-    """Return seconds of training of the runs that count, (task, seed) x entries, if all of them were recorded."""
-    return (
-        board.wide(board.runs[clock])
-        .reindex(index=board.counting, columns=board.complete.columns)
-        .dropna(axis="columns")
-    )
-
-
 @cache
-def label_curves() -> DataFrame:
+def _label_curves() -> DataFrame:
     """Return the published curves, AUC x 100: (learner, dataset, seed) x `SIZES`. Empty if they are not installed.
 
     They are test AUCs by number of labelled training rows, on the splits of the benchmark
@@ -346,7 +276,7 @@ def label_worth(scores: DataFrame, bags: Series, learner: str = LEARNERS[0]) -> 
     counts. Without curves of all datasets there is no result.
     """
     datasets = [*scores.index.unique(0)]
-    curves = label_curves()
+    curves = _label_curves()
     known = {dataset for name, dataset, _ in curves.index if name == learner}
     if not datasets or not {*datasets} <= known:
         return DataFrame(columns=["per_bag", "low", "high", "labels"])
@@ -388,7 +318,7 @@ def _labels(board: Board) -> DataFrame:
         return DataFrame(columns=["per_bag"])
     runs = board.runs[board.runs["task"].isin(board.counting_tasks)]
     bags = np.exp(np.log(runs["bags"].where(runs["bags"] > 0)).groupby(runs["dataset"]).mean())
-    return label_worth(_paired(board, board.complete[entries]), bags)
+    return label_worth(board.by_seed(board.complete[entries]), bags)
 
 
 def _coverage(board: Board) -> DataFrame:
@@ -432,7 +362,7 @@ def _first_text(parts: Mapping[str, Any]) -> Sequence[str]:
 
 
 for _column in (
-    LeaderboardColumn("mean", "mean {metric}", ("mean", "std", "n"), mean, _mean_text),
+    LeaderboardColumn("mean", "mean {metric}", ("mean", "std", "n"), lambda board: board.mean(), _mean_text),
     LeaderboardColumn(
         "interval",
         "{level} CI of rank",

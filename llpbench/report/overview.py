@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pandas import DataFrame, concat, notna, read_csv
+from pandas import DataFrame, concat, isna, notna, read_csv
 
-from llpbench.core.criteria import METRICS
+from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.boards import Board, entry_label
-from llpbench.report.leaderboard import COLUMNS, standings
+from llpbench.report.boards import Board, entry_label, once
+from llpbench.report.leaderboard import COLUMNS, comparisons
 from llpbench.report.report_table import Field, Heading, ReportTable
 from llpbench.report.statistics import CONFIDENCE, MARGIN
 
@@ -56,8 +56,8 @@ class Standings:
 
     @classmethod
     def of(cls, board: Board) -> Standings:
-        """Return the standings of a board."""
-        return cls(standings(board))
+        """Return the standings of a board. Lines are by entry."""
+        return cls(_lines(board))
 
     @classmethod
     def read(cls, path: Path) -> list[Standings]:
@@ -82,8 +82,12 @@ class Standings:
 
     @property
     def title(self) -> str:
-        """Title of the board."""
-        return words.title_of(self.facts["criterion"], self.facts["bagging"], has_epochs=notna(self.facts["epochs"]))
+        """Title of the board: who may use which labels, the bags, and what chooses epochs."""
+        bags, chosen_by = words.bags_words(self.facts["bagging"]), CRITERIA[self.facts["criterion"]]
+        if isna(self.facts["epochs"]):
+            return f"No labels: {bags}, methods without epochs"
+        labels = "Validation labels (fine-grained)" if self.has_labels else "No labels (coarse-grained)"
+        return f"{labels}: {bags}, epochs by {chosen_by.title}"
 
     @property
     def short_title(self) -> str:
@@ -163,6 +167,29 @@ class Standings:
         for place, fields in enumerate(columns.values() if hidden > 0 else ()):
             fields.insert(MOST_ROWS, Field.text(f"… {hidden} more entries" if place == 1 else ""))
         return ReportTable("", self.title, "", [*columns.items()])
+
+
+@once
+def _lines(board: Board) -> DataFrame:
+    """Return the lines of `boards.csv` of a board, by entry: its names and all columns."""
+    of_board = {
+        "regime": board.criterion.regime,
+        "criterion": board.criterion.name,
+        "bagging": board.bagging,
+        **{name: (board.protocol or {}).get(name) for name in ("epochs", "patience", "bags_per_step")},
+        "metric": board.metric.name,
+        "datasets": len(board.datasets),
+        "compared_over": comparisons(board).over,
+    }
+    names = ["rank", "mark", "method", "kind", "encoder", "pretraining", "configuration"]
+    lines = DataFrame({**of_board, **board.entries[names].rename(columns={"mark": "role"})})
+    for column in COLUMNS.values():
+        values = column.computed(board)
+        for part, name in zip(column.parts, column.names, strict=True):
+            found = values[part]
+            is_whole = found.dtype.kind in "iu"
+            lines[name] = found.astype("Int64") if is_whole else found.astype(float).map(lambda value: round(value, 6))
+    return lines
 
 
 def _ceilings(lines: DataFrame) -> DataFrame:

@@ -16,11 +16,12 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import forget_stale, generated, replace_file
 from llpbench.core.text import frame_as_csv, plural, some_of
 from llpbench.report import wording as words
-from llpbench.report.board_tables import ANCHOR, FAILED, Report, notes
-from llpbench.report.boards import Board, Leaderboards
-from llpbench.report.leaderboard import COLUMNS, standings
+from llpbench.report.board_tables import ANCHOR, Report
+from llpbench.report.boards import Board
+from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.overview import BRIEF, MOST_ROWS, Overview, Standings
 from llpbench.report.report_table import Field, ReportTable
+from llpbench.report.tabulate import Leaderboards
 from llpbench.results.journal import FILE, SHARDS, shards
 
 if TYPE_CHECKING:
@@ -63,50 +64,47 @@ class Published:
             found.append(f"plots: {self.plots} ({plural(len(self.figures), 'figure')})")
         return found
 
+    @classmethod
+    def write(cls, report: Report, out: Path, *, plots: Path | None = None) -> Published:
+        """Write the page, the README and the standings as CSV into `out`, and the figures as SVG into `plots`.
 
-def write_report(report: Report, out: Path, *, plots: Path | None = None) -> Published:
-    """Write the page, the README and the standings as CSV into `out`, and the figures as SVG into `plots`.
+        If there are reports in folders of `out`, the page begins with their boards (`Overview.of`). Files of an
+        earlier report that this one does not write are deleted. A README.md that no report wrote is kept. Raises
+        `LLPBenchError` if a file cannot be written.
+        """
+        from llpbench.report.html import to_html
 
-    If there are reports in folders of `out`, the page begins with their boards (`overview.make_overview`). Files of an
-    earlier report that this one does not write are deleted. A README.md that no report wrote is kept. Raises
-    `LLPBenchError` if a file cannot be written.
-    """
-    from llpbench.report.html import to_html
+        drawn: list[Plot] = []
+        if plots is not None:
+            from llpbench.report.plots.figures import gallery
+            from llpbench.report.plots.layout import save
 
-    drawn: list[Plot] = []
-    if plots is not None:
-        from llpbench.report.plots.figures import gallery
-        from llpbench.report.plots.layout import save
-
-        drawn = save(gallery(report.leaderboards), plots)
-    beside = _other_reports(report, out)
-    below = {folder: Standings.read(out / folder / _STANDINGS) for folder in beside.values() if folder != ".."}
-    overview = Overview.of(report.leaderboards.main_boards(), below)
-    figures = {plot.name: _relative(plots / f"{plot.name}.svg", out) for plot in drawn if plots is not None}
-    files = {_STANDINGS: _standings_csv(report.leaderboards)}
-    if not _is_foreign(out / _README):
-        files[_README] = _readme(report, overview, beside, figures)
-    first = [
-        _plot_of(out / folder / "plots") for folder in (section.folder for section in overview.sections[:1]) if folder
-    ]
-    files[_INDEX] = to_html(
-        report, overview, plots=[*filter(None, first), *drawn], links=_links(report, out), beside=beside
-    )
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            replace_file(out / name, text)
-        forget_stale(out, files)
-    except OSError as error:
-        raise LLPBenchError(
-            f"leaderboards cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
-        ) from error
-    return Published(report, out, plots, drawn)
+            drawn = save(gallery(report.leaderboards), plots)
+        beside = _other_reports(report, out)
+        below = {folder: Standings.read(out / folder / _STANDINGS) for folder in beside.values() if folder != ".."}
+        overview = Overview.of(report.leaderboards.main_boards(), below)
+        figures = {plot.name: _relative(plots / f"{plot.name}.svg", out) for plot in drawn if plots is not None}
+        files = {_STANDINGS: _standings_csv(report.leaderboards)}
+        if not _is_foreign(out / _README):
+            files[_README] = _readme(report, overview, beside, figures)
+        folders = [section.folder for section in overview.sections[:1] if section.folder]
+        first = [plot for folder in folders if (plot := _plot_of(out / folder / "plots")) is not None]
+        files[_INDEX] = to_html(report, overview, plots=[*first, *drawn], links=_links(report, out), beside=beside)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            for name, text in files.items():
+                replace_file(out / name, text)
+            forget_stale(out, files)
+        except OSError as error:
+            raise LLPBenchError(
+                f"leaderboards cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
+            ) from error
+        return cls(report, out, plots, drawn)
 
 
 def _standings_csv(leaderboards: Leaderboards) -> str:
     """Return a line for each board and entry as CSV: every column of the leaderboard. Unknown values are empty."""
-    boards = [standings(board).astype(object) for board in leaderboards.boards]  # whole numbers stay whole
+    boards = [Standings.of(board).lines.astype(object) for board in leaderboards.boards]  # whole numbers stay whole
     return frame_as_csv(concat(boards)) if boards else "\n"
 
 
@@ -188,14 +186,14 @@ def _brief(board: Board) -> ReportTable:
     """Return the first entries of a board, with a floor, the control and a ceiling."""
     lines = Standings.of(board)
     parts = (
-        words.setting(board),
-        words.datasets_text(board, named=_MOST_NAMED),
+        board.setting(),
+        board.datasets_text(named=_MOST_NAMED),
         lines.verdict(),
         lines.worth_of_labels(),
         words.caption("starred") if board.uses_both else "",
     )
     caption = " ".join(words.sentence(part) for part in parts if part)
-    found = {heading: notes(board)[heading] for heading in (FAILED, words.WITHOUT_VALUE, words.STALE_NOTE)}
+    found = {heading: board.notes[heading] for heading in (words.FAILED, words.WITHOUT_VALUE, words.STALE_NOTE)}
     shown = {heading: tuple(some_of(texts, 3)) for heading, texts in found.items() if texts}
     return replace(lines.table(), caption=caption, notes=shown)
 

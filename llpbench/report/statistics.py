@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import isnan, nan, sqrt
 from statistics import fmean, stdev
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ CONFIDENCE = 0.95
 
 FEWEST = 3
 """Fewest independent values for an interval. With two, it would reach nine standard deviations to each side."""
+
+FEWEST_DATASETS, FEWEST_SEEDS = 6, 3
+"""Smallest numbers of datasets and of seeds for tests."""
 
 MARGIN = 2.0
 """Largest difference, in points, of two methods that are called as good as each other."""
@@ -152,17 +155,6 @@ def robustness(stds: DataFrame, datasets: Sequence[str]) -> Series:
     `datasets`: dataset of each task. Ranks are averaged over the tasks of a dataset, then over datasets.
     """
     return stds.astype(float).rank().T.groupby([*datasets]).mean().mean()
-
-
-def pareto_front(cost: Series, value: Series) -> list[Any]:
-    """Return the labels of methods that no other method beats, cheapest first.
-
-    One method beats another if it costs no more, is no worse, and is better in one of both.
-    """
-    points = DataFrame({"cost": cost, "value": value}).sort_values(["cost", "value"], ascending=[True, False])
-    best = points["value"].cummax()
-    is_first = (points["value"] > best.shift(fill_value=-np.inf)) | points.duplicated()
-    return [*points.index[is_first & (points["value"] == best)]]
 
 
 def interval(values: Iterable[float]) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
-from llpbench.report.boards import REFERENCE, device_text
+from llpbench.report.boards import REFERENCE
 from llpbench.report.report_table import Field, Heading, ReportTable
 from llpbench.report.statistics import robustness
 from llpbench.results.frame import NO_PROTOCOL, shown
@@ -154,14 +154,15 @@ class _Runs:
         caption = words.caption(
             "study",
             question=self.study.question,
-            hardware=", ".join(sorted({device_text(machine) for machine in self.every["machine"].unique()})),
+            hardware=", ".join(sorted({words.device_text(*json.loads(each)[:2]) for each in {*self.every["machine"]}})),
             papers=not self.study.own,
             beside=self._is_beside_paper,
             same_training=self.setting.trains_as_paper,
             same_network=self.setting.has_papers_network,
         )
-        known = self.every.dropna(subset="classes").drop_duplicates("dataset").sort_values("dataset")
-        classes = words.classes_text(zip(known["dataset"], known["classes"].astype(int), strict=True))
+        several = self.every[self.every["classes"] > 2].drop_duplicates("dataset").sort_values("dataset")
+        numbers = dict(zip(several["dataset"], several["classes"].astype(int), strict=True))
+        classes = words.caption("classes", several=numbers)
         return f"{caption} {classes}".rstrip()
 
     @property
@@ -172,7 +173,7 @@ class _Runs:
         """Return notes on failed and stale runs."""
         failed, stale = self.every[self.every["status"] != "ok"], self.every[self.every["stale"] != ""]
         reasons = failed["reason"].where(failed["reason"] != "", failed["status"])
-        return {"Failed": _on_runs(failed, reasons), words.STALE_NOTE: _on_runs(stale, stale["stale"])}
+        return {words.FAILED: _on_runs(failed, reasons), words.STALE_NOTE: _on_runs(stale, stale["stale"])}
 
 
 def study_tables(study: Study, frame: DataFrame) -> list[_StudyTable]:

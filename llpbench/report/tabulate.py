@@ -8,9 +8,10 @@ loses its rank because another method ran on more tasks or seeds. Floors are ran
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from math import isnan
 from typing import Any
@@ -21,27 +22,10 @@ from pandas import DataFrame, MultiIndex, Series, concat, isna
 from llpbench.core.cell import NATURAL, bagging_text, is_without_labels
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion, Metric
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import plural
-from llpbench.report.boards import (
-    ENTRY,
-    HEADLINE,
-    RUN,
-    Board,
-    Leaderboards,
-    _Origin,
-    entry_label,
-    grouped_means,
-)
-from llpbench.results.frame import (
-    MEASURES,
-    NO_PROTOCOL,
-    NO_STALE_RUNS,
-    configuration,
-    items,
-    settings,
-    shown,
-    tidy,
-)
+from llpbench.core.text import plural, slug
+from llpbench.report import wording as words
+from llpbench.report.boards import ENTRY, RUN, Board, entry_label
+from llpbench.results.frame import MEASURES, NO_PROTOCOL, NO_STALE_RUNS, configuration, items, settings, shown, tidy
 
 LABELS = CRITERIA["auc"]
 """Criterion of methods trained on labels, on every board."""
@@ -58,36 +42,170 @@ _GROUP = ["bagging", "max_bags", "protocol"]
 """Columns that distinguish boards of a criterion. `max_bags` is 0 without a limit."""
 
 
-def tabulate(
-    records: Sequence[Record],
-    *,
-    stale: Mapping[str, str] = NO_STALE_RUNS,
-    tunings: Sequence[TuningRecord] = (),
-    metric: str = HEADLINE,
-) -> Leaderboards:
-    """Return all boards of some records. Of several records of a run the last one counts.
+_SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
+"""Criteria in names of files."""
 
-    A configuration that a search chose by a criterion is an entry on the boards of that criterion only.
+_MOST_COMMITS = 3
+"""Largest number of commits of a version that are listed in a sentence."""
 
-    `stale`: what has changed in the code since a run or search, by its id. If a search is stale, so are the runs of its
-    choice. `metric`: what boards show and rank by.
-    """
-    runs = {record["run"]: record for record in records}
-    successful = tuple(tuning for tuning in tunings if tuning["status"] == "ok")
-    frame = tidy(runs.values(), stale, tunings, BOARD_CRITERIA)
-    source = _Source(runs, frame.set_index(["run", "criterion"])[[*MEASURES]], successful, stale, METRICS[metric])
-    boards, direct = [], set()
-    for criterion, (group, members) in product(BOARD_CRITERIA, _groups(_runs(frame, runs, metric))):
-        # without epochs all criteria give the same scores, so such a group has one board
-        board = None if group in direct else source.board(CRITERIA[criterion], group, members)
-        if board is not None:
-            boards.append(board)
-            direct |= {group} if board.protocol is None and not is_without_labels(board.bagging) else set()
-    return Leaderboards(
-        tuple(board for board in boards if not is_without_labels(board.bagging)),
-        _Origin.of([*runs.values()]),
-        tuple(board for board in boards if is_without_labels(board.bagging) and board.criterion.regime == "coarse"),
-    )
+
+@dataclass(frozen=True)
+class _Origin:
+    """Number of runs, and what produced them."""
+
+    runs: int
+    failed: int
+    code: Mapping[str, Sequence[str]]
+    """commits by version of llpbench"""
+    libraries: Sequence[str]
+    hardware: Sequence[str]
+
+    @classmethod
+    def of(cls, runs: Sequence[Record]) -> _Origin:
+        """Return the origin of runs. Equal versions, libraries and devices are listed once."""
+        libraries: dict[str, set[str]] = defaultdict(set)
+        code: dict[str, set[str]] = defaultdict(set)
+        for run in runs:
+            for library, version in run["libraries"].items():
+                libraries[library].add(version)
+            commit, dirty = run["code"]["commit"], run["code"]["dirty"]  # no commit if llpbench was not in a checkout
+            details = [(commit or "")[:10], "with uncommitted changes" if dirty else ""]
+            code[str(run["code"]["version"])] |= {", ".join(filter(None, details))} - {""}
+        return cls(
+            runs=len(runs),
+            failed=sum(run["status"] != "ok" for run in runs),
+            code={version: sorted(commits) for version, commits in sorted(code.items())},
+            libraries=[f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(libraries.items())],
+            hardware=sorted({_hardware(run["hardware"]) for run in runs}),
+        )
+
+    def code_text(self, most: int | None = None) -> str:
+        """Return versions with their commits. More than `most` commits are counted instead of listed."""
+        texts = []
+        for version, commits in self.code.items():
+            listed = most is None or len(commits) <= most
+            details = ", ".join(commits) if listed else f"{len(commits)} commits"
+            texts.append(f"{version} ({details})" if details else version)
+        return ", ".join(texts)
+
+    def lines(self) -> list[str]:
+        """Return the number of runs with their code, the libraries and the hardware, each as a sentence."""
+        runs = plural(self.runs, "run") + (f" ({self.failed:,} failed)" if self.failed else "")
+        return [
+            f"{runs} by llpbench {self.code_text(_MOST_COMMITS)}.",
+            f"Libraries: {', '.join(self.libraries)}.",
+            f"Hardware: {'; '.join(self.hardware)}.",
+        ]
+
+
+def _hardware(hardware: Mapping[str, Any]) -> str:
+    device = words.device_text(hardware.get("name"), hardware.get("device"))
+    if not hardware:
+        return device
+    parts = [device, f"{plural(hardware['threads'], 'thread')} a run", hardware["precision"]]
+    return ", ".join([*parts, "compiled"] if hardware["compiled"] else parts)
+
+
+@dataclass(frozen=True)
+class Leaderboards:
+    """All boards of a journal."""
+
+    boards: tuple[Board, ...]
+    origin: _Origin
+    unlabelled: tuple[Board, ...] = ()
+    """boards of datasets without labels, which have no ranks"""
+
+    def __repr__(self) -> str:
+        return f"<leaderboards: {', '.join(map(repr, (*self.boards, *self.unlabelled))) or 'none'}>"
+
+    @cached_property
+    def names(self) -> dict[Board, str]:
+        """Unique file names of the boards.
+
+        `fine-ordered` is the board of a bagging with most tasks, `fine-ordered-b2-e100-p10` another protocol, and
+        `fine-ordered-direct` the tasks that only methods without epochs have run on.
+        """
+        counts: Counter[str] = Counter()
+        names = {}
+        for board in self.boards:
+            name = _name_of(board, self.boards)
+            counts[name] += 1
+            names[board] = name if counts[name] == 1 else f"{name}-{counts[name]}"
+        return names
+
+    def groups(self) -> list[dict[str, Board]]:
+        """Return boards of the same bagging and protocol by criterion, groups with most runs first.
+
+        Boards with a limited number of bags come last.
+        """
+        groups: dict[tuple[str, str], dict[str, Board]] = defaultdict(dict)
+        for board in self.boards:
+            groups[board.bagging, json.dumps(board.protocol, sort_keys=True)][board.criterion.name] = board
+
+        def order(group: Mapping[str, Board]) -> tuple[bool, int]:
+            board = next(iter(group.values()))
+            return board.max_bags is not None, -len(board.runs)
+
+        return sorted(groups.values(), key=order)
+
+    def headline_boards(self, most: int | None = 2) -> list[Board]:
+        """Return the boards without labels of rows, of the `most` groups with most runs."""
+        groups = self.groups()[:most]
+        return [group.get("mpiou", next(iter(group.values()))) for group in groups]
+
+    def main_boards(self) -> list[Board]:
+        """Return the headline boards, then those of the same groups whose epochs are chosen by validation labels."""
+        headline = self.headline_boards()
+        labelled = [group["auc"] for group in self.groups()[:2] if "auc" in group]
+        return [*headline, *(board for board in labelled if board not in headline)]
+
+    @classmethod
+    def of(
+        cls,
+        records: Sequence[Record],
+        *,
+        stale: Mapping[str, str] = NO_STALE_RUNS,
+        tunings: Sequence[TuningRecord] = (),
+        metric: str = words.HEADLINE,
+    ) -> Leaderboards:
+        """Return all boards of some records. Of several records of a run the last one counts.
+
+        A configuration that a search chose by a criterion is an entry on the boards of that criterion only.
+
+        `stale`: what has changed in the code since a run or search, by its id. If a search is stale, so are the runs of
+        its choice. `metric`: what boards show and rank by.
+        """
+        runs = {record["run"]: record for record in records}
+        successful = tuple(tuning for tuning in tunings if tuning["status"] == "ok")
+        frame = tidy(runs.values(), stale, tunings, BOARD_CRITERIA)
+        source = _Source(runs, frame.set_index(["run", "criterion"])[[*MEASURES]], successful, stale, METRICS[metric])
+        boards, direct = [], set()
+        for criterion, (group, members) in product(BOARD_CRITERIA, _groups(_runs(frame, runs, metric))):
+            # without epochs all criteria give the same scores, so such a group has one board
+            board = None if group in direct else source.board(CRITERIA[criterion], group, members)
+            if board is not None:
+                boards.append(board)
+                direct |= {group} if board.protocol is None and not is_without_labels(board.bagging) else set()
+        return cls(
+            tuple(board for board in boards if not is_without_labels(board.bagging)),
+            _Origin.of([*runs.values()]),
+            tuple(board for board in boards if is_without_labels(board.bagging) and board.criterion.regime == "coarse"),
+        )
+
+
+def _name_of(board: Board, boards: Sequence[Board]) -> str:
+    name = f"{_SHORT[board.criterion.name]}-{slug(board.bagging)}"
+    others = [
+        other
+        for other in boards
+        if other is not board and (other.criterion, other.bagging) == (board.criterion, board.bagging)
+    ]
+    trained = [other for other in others if other.protocol is not None]
+    is_largest = all(len(other.tasks) < len(board.tasks) for other in trained)
+    if not others or (board.protocol is not None and is_largest):
+        return name
+    protocol = "-".join(f"{key[:1]}{value}" for key, value in (board.protocol or {}).items())
+    return f"{name}-{slug(protocol or 'direct')}"
 
 
 def _runs(frame: DataFrame, records: Mapping[str, Record], metric: str) -> DataFrame:
@@ -262,7 +380,7 @@ def _order(board: Board, counting: MultiIndex) -> tuple[dict[int, int], list[int
     values = board.sign * board.wide(board.runs["value"])
     counted = values.reindex(counting)
     lacking = counted.isna().sum()
-    means = grouped_means(values).mean()
+    means = board.by_task(values).mean()
     complete = [entry for entry in board.learners if len(counted) and not lacking[entry]]
     ranks: dict[int, int] = {}
     if complete:

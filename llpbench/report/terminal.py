@@ -11,11 +11,12 @@ from rich.text import Text
 
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.board_tables import DIFFERENT_DATA, FAILED, notes, unlabelled_table
-from llpbench.report.boards import UNRANKED, Board, Leaderboards
-from llpbench.report.leaderboard import COLUMNS, standings
+from llpbench.report.board_tables import Report
+from llpbench.report.boards import UNRANKED, Board
+from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.overview import Standings
 from llpbench.report.report_table import Field, Heading, ReportTable
+from llpbench.report.tabulate import Leaderboards
 
 _MOST_ENTRIES = 18
 """Entries of a board: with the texts around them, a screen of 40 lines."""
@@ -47,7 +48,7 @@ def render(leaderboards: Leaderboards, console: Console, yours: Collection[str] 
 
     boards = leaderboards.main_boards()
     if not boards and leaderboards.unlabelled:
-        render_tables([unlabelled_table(leaderboards.unlabelled[0], "")], console)
+        render_tables(Report(leaderboards).unlabelled[:1], console)
         return
     shown = [board for board in boards if (board.runs["status"] == "ok").any()]
     if shown:
@@ -55,10 +56,10 @@ def render(leaderboards: Leaderboards, console: Console, yours: Collection[str] 
         lines, *others = map(Standings.of, shown)
         say(lines.title, "bold")
         say(lines.headline)
-        say(lines.verdict() or words.datasets_text(first), "dim")
+        say(lines.verdict() or first.datasets_text(), "dim")
         console.print(_standing(first, console, yours))
-        say(words.setting(first), "dim")
-        say(" ".join(filter(None, (words.caption("legend", first), words.tasks_text(first)))), "dim")
+        say(first.setting(), "dim")
+        say(" ".join(filter(None, (words.caption("legend", first.metric), first.tasks_text()))), "dim")
         for board in others:
             if not board.has_labels:
                 say(board.headline)
@@ -70,9 +71,9 @@ def render(leaderboards: Leaderboards, console: Console, yours: Collection[str] 
 
 def _warnings(boards: Sequence[Board]) -> Iterator[tuple[str, str]]:
     """Yield failures, runs without a value, stale runs and different data, each with its style."""
-    styles = {FAILED: "red"} | dict.fromkeys((words.WITHOUT_VALUE, words.STALE_NOTE, DIFFERENT_DATA), "yellow")
-    for what, style in styles.items():
-        distinct = [*dict.fromkeys(line for board in boards for line in notes(board)[what])]
+    for what in (words.FAILED, words.WITHOUT_VALUE, words.STALE_NOTE, words.DIFFERENT_DATA):
+        style = "red" if what == words.FAILED else "yellow"
+        distinct = [*dict.fromkeys(line for board in boards for line in board.notes[what])]
         for line in distinct[:_MOST_NOTES]:
             yield f"{what}: {line}", style
         if len(distinct) > _MOST_NOTES:
@@ -90,7 +91,7 @@ def _standing(board: Board, console: Console, yours: Collection[str]) -> Table:
     width, columns = max((len(name) for name in names), default=0), {}
     for key in _PRIORITY:
         heading = Heading(_two_lines(COLUMNS[key].heading(board.metric.title).text))
-        fields = [Field(field.lines[:1]) for field in COLUMNS[key].fields(standings(board).loc[entries])]
+        fields = [Field(field.lines[:1]) for field in COLUMNS[key].fields(Standings.of(board).lines.loc[entries])]
         wide = _width(heading, fields)
         if any(not field.is_empty for field in fields) and width + wide <= console.width:
             columns[key] = heading, fields

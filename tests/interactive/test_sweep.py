@@ -153,7 +153,7 @@ def test_errors_name_arguments_in_python(plugin: Path, tmp_path: Path, monkeypat
         del args
         raise LLPBenchError("no room in /a--b/bag-sizes. Choose --executor inline, or --save-predictions.")
 
-    monkeypatch.setattr("llpbench.interactive.sweep.carry_out", refuse)
+    monkeypatch.setattr("llpbench.running.runner.run", refuse)
     with pytest.raises(LLPBenchError, match=r"^no room in /a--b/bag-sizes. Choose executor inline, or save_pred"):
         llpbench.run(**flags(plugin, tmp_path))
 

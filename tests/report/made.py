@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from factory import fine_alone
 from pandas import isna
 
 from llpbench.core.record import Record
+from llpbench.report.board_tables import TITLE, Report
 from llpbench.report.boards import Board
-from llpbench.report.tabulate import tabulate
+from llpbench.report.tabulate import Leaderboards
+
+
+def make_report(records: Sequence[Record], warnings: Sequence[str] = (), title: str = TITLE, **facts: Any) -> Report:
+    """Return the report of records. `facts`: as for `Leaderboards.of`."""
+    return Report(Leaderboards.of(records, **facts), tuple(warnings), title)
 
 
 def fine_boards(records: Iterable[Record], **facts: Any) -> list[Board]:
     """Return the boards whose epochs are chosen by labels."""
-    return [board for board in tabulate(fine_alone(records), **facts).boards if board.criterion.name == "auc"]
+    return [board for board in Leaderboards.of(fine_alone(records), **facts).boards if board.criterion.name == "auc"]
 
 
 def fine(records: Iterable[Record], **facts: Any) -> Board:

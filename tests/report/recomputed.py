@@ -44,10 +44,8 @@ def tidy(records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: 
     return DataFrame(found)
 
 
-def board(
-    records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: str, bagging: str
-) -> tuple[DataFrame, DataFrame]:
-    """Return rank, mean, std and n of each row that has all runs that count, and its means by bag size.
+def board(records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: str, bagging: str) -> DataFrame:
+    """Return rank, mean, std and n of each row that has all runs that count.
 
     Uses the protocol with most runs. Runs count if more than half of the methods have attempted them.
     """
@@ -59,11 +57,10 @@ def board(
     votes = learners.groupby([*COLUMN, "seed"]).agg(methods=("method", "nunique"), known=("auc", "count"))
     counting = votes.index[(2 * votes["methods"] > learners["method"].nunique()) & (votes["known"] > 0)]
     wide = runs.pivot(index=[*COLUMN, "seed"], columns=ROW, values="auc").reindex(counting).dropna(axis="columns")
-    by_column = wide.groupby(level=COLUMN).mean()
-    means = by_column.groupby(level="dataset").mean()
+    means = wide.groupby(level=COLUMN).mean().groupby(level="dataset").mean()
     spread = wide.groupby(level=["dataset", "seed"]).mean().groupby(level="dataset").std()
     roles = runs.groupby(ROW)["role"].first().reindex(wide.columns)
     found = DataFrame({"mean": means.mean(), "std": np.sqrt((spread**2).sum()) / len(means)})
     found["n"] = min(seeds.index.unique("seed").size for _, seeds in wide.groupby(level="dataset"))
     found["rank"] = found["mean"][~roles.isin(["ceiling", "control"])].rank(ascending=False, method="min")
-    return found, by_column.groupby(level="bag_size").mean().T
+    return found

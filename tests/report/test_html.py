@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browser import chrome_fixture, complaints, open_page, prefer, requested, resize  # noqa: F401
 from factory import PROTOCOL, failed, fine_alone, record, runs
+from made import make_report
 
 from llpbench.core.record import Record
-from llpbench.report.board_tables import Report, _score_lines, make_report, whole_table
+from llpbench.report.board_tables import Report, _score_lines, _whole_table
 from llpbench.report.boards import Board
 from llpbench.report.html import TABS, _command
 from llpbench.report.html import to_html as html_of
 from llpbench.report.overview import Overview
 from llpbench.report.plots.layout import Plot
-from llpbench.report.tabulate import tabulate
+from llpbench.report.tabulate import Leaderboards
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -151,7 +152,7 @@ def test_address_selects_tab(show: Show, records: list[Record]) -> None:
 
 def test_page_shows_computed_boards(show: Show) -> None:
     found = _random_records()
-    boards = {board.criterion.name: board for board in tabulate(found).boards}
+    boards = {board.criterion.name: board for board in Leaderboards.of(found).boards}
     browser = show(found, "#board-fine-ordered")
     browser.execute_script("document.getElementById('columns').click()")
     _compare(browser, boards["auc"])
@@ -162,7 +163,7 @@ def test_page_shows_computed_boards(show: Show) -> None:
 def _compare(browser: Chrome, board: Board) -> None:
     choose(browser, "rows", "all entries")
     headings, *rows = table(browser)
-    made = whole_table(board, "")
+    made = _whole_table(board, "")
     for key in ("rank", "mean AUC", "95 % CI of rank", "minus first", "coverage"):
         place = [heading.text for heading in made.headings].index(key)
         assert [row[headings.index(key)] for row in rows] == [" ".join(row[place].lines) for row in made.rows]

@@ -15,7 +15,7 @@ RISING = [60.0, 62.0, 64.0, 66.0, 68.0, 70.0, 72.0, 74.0, 76.0, 78.0]
 
 @pytest.fixture(autouse=True)
 def curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaderboard, "label_curves", lambda: DataFrame([RISING] * 4, KEYS, [*SIZES]))
+    monkeypatch.setattr(leaderboard, "_label_curves", lambda: DataFrame([RISING] * 4, KEYS, [*SIZES]))
 
 
 def scores(**auc: list[float]) -> DataFrame:

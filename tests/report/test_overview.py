@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 from factory import record, runs
+from made import make_report
 
 from llpbench.core.record import Record
-from llpbench.report.board_tables import make_report
-from llpbench.report.leaderboard import standings
 from llpbench.report.overview import Standings
-from llpbench.report.publishing import write_report
+from llpbench.report.publishing import Published
 from llpbench.report.report_table import ReportTable
-from llpbench.report.tabulate import tabulate
+from llpbench.report.tabulate import Leaderboards
 
 PLACES = [f"d{number}" for number in range(8)]
 
@@ -39,7 +38,7 @@ def rows(table: ReportTable) -> list[dict[str, str]]:
 def test_entries_trained_on_labels_have_no_rank() -> None:
     made = [run for n in range(12) for run in runs(f"m{n:02}", 0.9 - n / 50, 0.9 - n / 50)]
     made += [*runs("supervised", 0.95, role="ceiling"), *runs("floor", 0.5, 0.5, role="floor")]
-    table = rows(Standings.of(tabulate(made).main_boards()[0]).table())
+    table = rows(Standings.of(Leaderboards.of(made).main_boards()[0]).table())
     ranks = [row["rank"] for row in table]
     assert ranks == [*map(str, range(1, 9)), "", "13", "–"]
     assert "4" in table[8]["method"]
@@ -47,9 +46,8 @@ def test_entries_trained_on_labels_have_no_rank() -> None:
 
 def test_board_with_validation_labels_has_their_worth() -> None:
     control = runs("validation-labels", *[0.95] * 3, role="control", encoder=None)
-    by_criterion = {
-        board.criterion.name: Standings.of(board) for board in tabulate([*runs("a", 0.8, 0.8, 0.8), *control]).boards
-    }
+    boards = Leaderboards.of([*runs("a", 0.8, 0.8, 0.8), *control]).boards
+    by_criterion = {board.criterion.name: Standings.of(board) for board in boards}
     assert "95.0" in by_criterion["auc"].worth_of_labels()
     assert "validation-labels" in {row["method"] for row in rows(by_criterion["auc"].table())}
     assert "validation-labels" not in {row["method"] for row in rows(by_criterion["mpiou"].table())}
@@ -57,10 +55,10 @@ def test_board_with_validation_labels_has_their_worth() -> None:
 
 def test_overview_round_trips(tmp_path: Path) -> None:
     report = make_report([*journal("a", "b"), *runs("=odd", None, dataset="d0")])
-    write_report(report, tmp_path)
+    Published.write(report, tmp_path)
     (first, *_), made = Standings.read(tmp_path / "boards.csv"), report.leaderboards.boards[0]
     assert first.verdict() == Standings.of(made).verdict() != ""
-    assert [*first.lines["mean"]] == pytest.approx([*standings(made)["mean"]], nan_ok=True)
+    assert [*first.lines["mean"]] == pytest.approx([*Standings.of(made).lines["mean"]], nan_ok=True)
 
 
 def test_front_page_starts_with_core_and_natural_bags(tmp_path: Path) -> None:
@@ -76,8 +74,8 @@ def test_front_page_starts_with_core_and_natural_bags(tmp_path: Path) -> None:
                 facts = {"bagging": f"column:by=key{bagging.removeprefix('natural')}", "bag_size": 0, "max_bags": None}
             facts = {name: value for name, value in facts.items() if value is not None}
             made += journal(f"best-{folder}", "other", **facts)
-        write_report(make_report(made, title=folder.capitalize()), tmp_path / folder)
-    write_report(make_report(journal("ours", "other")), tmp_path)
+        Published.write(make_report(made, title=folder.capitalize()), tmp_path / folder)
+    Published.write(make_report(journal("ours", "other")), tmp_path)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     first = page.partition('id="summary"')[2].partition("</section>")[0]
     places = [first.index(name) for name in ("best-core", "best-rare", "best-natural", "ours")]

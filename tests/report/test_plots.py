@@ -19,12 +19,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from llpbench.core.record import Record
-from llpbench.report.boards import Leaderboards
-from llpbench.report.leaderboard import costs, mean
-from llpbench.report.plots.figures import KINDS, gallery, proportions
+from llpbench.report.plots.figures import KINDS, _pareto_front, gallery, proportions
 from llpbench.report.plots.layout import Drawing, Plot, save
-from llpbench.report.statistics import interval, pareto_front
-from llpbench.report.tabulate import tabulate
+from llpbench.report.statistics import interval
+from llpbench.report.tabulate import Leaderboards
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -77,7 +75,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Plot], Path]:
         failed("broken", dataset="adult"),
     ]
     folder = tmp_path_factory.mktemp("plots")
-    return save(gallery(tabulate(records)), folder), folder
+    return save(gallery(Leaderboards.of(records)), folder), folder
 
 
 def test_every_figure_is_drawn_if_data_exist(odd: tuple[list[Plot], Path]) -> None:
@@ -90,8 +88,8 @@ def test_every_figure_is_drawn_if_data_exist(odd: tuple[list[Plot], Path]) -> No
         assert plot.svg.count("prefers-color-scheme:dark") == 1
         assert plot.caption.endswith(".")
     assert {file.name for file in folder.glob("[!.]*")} == {f"{plot.name}.svg" for plot in plots}
-    assert save(gallery(Leaderboards((), tabulate([]).origin)), folder / "none") == []
-    assert save(gallery(tabulate([failed("dllp", bags={}), failed("mine", bags={})])), folder / "none") == []
+    assert save(gallery(Leaderboards((), Leaderboards.of([]).origin)), folder / "none") == []
+    assert save(gallery(Leaderboards.of([failed("dllp", bags={}), failed("mine", bags={})])), folder / "none") == []
 
 
 def test_foreign_names_are_plain_text_in_figures(odd: tuple[list[Plot], Path]) -> None:
@@ -108,7 +106,7 @@ def test_foreign_names_are_plain_text_in_figures(odd: tuple[list[Plot], Path]) -
 
 
 def test_svg_ignores_user_settings(tmp_path: Path) -> None:
-    boards = tabulate(journal(("dllp", "mine"), datasets=("adult",), bags=BAGS, aucs={"auc": 0.8}))
+    boards = Leaderboards.of(journal(("dllp", "mine"), datasets=("adult",), bags=BAGS, aucs={"auc": 0.8}))
     first = save(gallery(boards), tmp_path / "first")
     with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9, "svg.fonttype": "path"}):
         mine = dict(matplotlib.rcParams)
@@ -137,7 +135,7 @@ def test_incomplete_journals_are_drawn_without_warnings(records: list[Record], t
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("default", module=r"(?!llpbench|matplotlib|seaborn)")
-        plots = save(gallery(tabulate(fine_alone(records))), tmp_path)
+        plots = save(gallery(Leaderboards.of(fine_alone(records))), tmp_path)
     for plot in plots:
         ElementTree.fromstring(plot.svg)
 
@@ -210,7 +208,7 @@ def test_pareto_front_has_undominated_entries() -> None:
         ]
     )
 
-    front = pareto_front(costs(of).mean()[of.learners], mean(of)["mean"][of.learners])
+    front = _pareto_front(of.costs().mean()[of.learners], of.mean()["mean"][of.learners])
     assert [of.entries["method"][entry] for entry in front] == ["fast", "better", "best"]
     (drawing,) = KINDS["time"](of, "x")
     (ax,) = visible(drawing)
@@ -261,17 +259,17 @@ def test_proportions_figure_uses_dataset_with_most_baggings() -> None:
     made = ["kmeans", "column:by=job+education", "random", "column:by=job", "ordered"]
     records = [record("a", dataset="adult", bagging=bagging, bags=BAGS, bag_size=256) for bagging in made]
     records += [record("a", dataset="adult", bags=BAGS), record("a", dataset="aaa", bags=BAGS)]
-    (drawing,) = proportions(tabulate(records))
+    (drawing,) = proportions(Leaderboards.of(records))
     shown = [ax.get_title().split("\n")[0] for ax in visible(drawing)]
     assert shown == ["ordered bags", "random bags", "bags by job", "kmeans bags"]
     assert all("256 rows" in ax.get_title() for ax in visible(drawing))
     assert drawing.setting == "adult"
-    assert not list(proportions(tabulate(journal(bags={}))))
+    assert not list(proportions(Leaderboards.of(journal(bags={}))))
 
 
 def test_gallery_has_figures_of_first_board_and_differences_of_second_bagging() -> None:
     many = [*journal(bags=BAGS), *journal(("direct", "other"), bagging="random", encoder=None, seeds=1)]
-    names = [drawing.name for drawing in gallery(tabulate([*many, *runs("direct", 0.8, 0.9, bagging="kmeans")]))]
+    names = [drawing.name for drawing in gallery(Leaderboards.of([*many, *runs("direct", 0.8, 0.9, bagging="kmeans")]))]
     assert names[:3] == [
         "differences-coarse-mpiou-ordered",
         "differences-fine-random",

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from made import make_report
 from pandas import read_csv
 from pandas.testing import assert_frame_equal
 from recomputed import board as recompute
 
 from llpbench.core.record import Record, TuningRecord
-from llpbench.report.board_tables import Report, make_report, names_of
-from llpbench.report.leaderboard import standings
+from llpbench.report.board_tables import Report
 from llpbench.report.overview import Overview, Standings
 from llpbench.report.publishing import _readme, _standings_csv
 from llpbench.results.merging import journal_files, merge
@@ -67,13 +67,12 @@ def published() -> Iterator[Published]:
 @pytest.mark.usefixtures("published")
 def test_published_boards_match_independent_recomputation(suite: str, name: str, criterion: str, bagging: str) -> None:
     records, tunings, report = read_suite(suite)
-    expected, _ = recompute(records, tunings, criterion, bagging)
-    boards = report.leaderboards.boards
-    board = dict(zip(names_of(boards), boards, strict=True))[name]
+    expected = recompute(records, tunings, criterion, bagging)
+    (board,) = (board for board, its_name in report.leaderboards.names.items() if its_name == name)
     assert len(board.datasets) >= (17 if suite == "core" else 1)
     found = {}
     for entry in board.entries.itertuples():
-        overall = standings(board)[["mean", "std", "n"]].loc[entry.Index].fillna(0)
+        overall = Standings.of(board).lines[["mean", "std", "n"]].loc[entry.Index].fillna(0)
         if overall["n"] and not entry.is_tuned:
             ours = (*overall, entry.rank or 0)
             found[entry.method, entry.encoder or "", entry.pretraining, entry.configuration] = ours
@@ -94,7 +93,7 @@ def test_published_csv_is_current(suite: str) -> None:
 
 def test_readme_paper_column_matches_records(published: Published) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    expected, _ = recompute(published.records, published.tunings, "mpiou", "ordered")
+    expected = recompute(published.records, published.tunings, "mpiou", "ordered")
     best = expected["mean"].groupby(level=0).max()
     rows = re.findall(r"^\| ([\w-]+)[\w() ]* \| [\w, ]+ \|.*\| (\d+\.\d) \|$", readme, re.MULTILINE)
     assert len(rows) >= 4

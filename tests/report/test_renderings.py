@@ -13,21 +13,21 @@ from pathlib import Path
 
 import pytest
 from factory import failed, fine_alone, record, runs
+from made import make_report
 from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.report.board_tables import _score_lines, make_report
-from llpbench.report.boards import Leaderboards
-from llpbench.report.publishing import write_report
+from llpbench.report.board_tables import _score_lines
+from llpbench.report.publishing import Published
 from llpbench.report.report_table import Field, Heading, ReportTable
-from llpbench.report.tabulate import tabulate
+from llpbench.report.tabulate import Leaderboards
 from llpbench.report.terminal import render, render_tables
 
 
 def write_leaderboards(records: list[Record], out: Path) -> Leaderboards:
     report = make_report(records)
-    write_report(report, out)
+    Published.write(report, out)
     return report.leaderboards
 
 
@@ -111,7 +111,7 @@ def test_wide_terminal_tables_are_split() -> None:
 
 
 def test_terminal_shows_title_headline_board_and_failures(records: list[Record]) -> None:
-    boards = tabulate(records)
+    boards = Leaderboards.of(records)
     shown = printed(boards, width=200)
     parts = ("No labels", "dllp has the highest mean", "\nmethod", "at most", "Failed: ridge")
     places = [shown.find(part) for part in parts]
@@ -131,7 +131,7 @@ def test_board_fits_a_screen(width: int) -> None:
     ]
     some += [run for size in (64, 256) for run in runs("bag-soft-label", 0.6, 0.61, bag_size=size, role="floor")]
     some += [failed(name, seed=7, reason=f"reason {n} " * 9) for n, name in enumerate(names)]
-    text = printed(tabulate(fine_alone(some)), width=width)
+    text = printed(Leaderboards.of(fine_alone(some)), width=width)
     assert text.count("\n") <= 38
     assert max(map(len, text.split("\n"))) <= width
     for name in names[:5]:
@@ -143,11 +143,11 @@ def test_board_fits_a_screen(width: int) -> None:
 def test_ascii_terminal_gets_ascii(records: list[Record]) -> None:
     long = "a-method-" + "with-a-name-" * 9
     made = [*runs("[bold]x[/bold]", 0.8, 0.8), *runs("y\x1b[31m", 0.7, 0.7), *runs(long, 0.8, 0.81)]
-    text = printed(tabulate(fine_alone(made)), width=120)
+    text = printed(Leaderboards.of(fine_alone(made)), width=120)
     assert "[bold]x[/bold]" in text
     assert "\x1b" not in text
     assert re.search(r"1 a-method-with-a-name-\S*\.\. +80\.50 ± 0\.71 \(2\) +1–", text), "a long name costs no number"
-    assert "83.00 +- - (1)" in printed(tabulate(fine_alone(records)), encoding="ascii")
+    assert "83.00 +- - (1)" in printed(Leaderboards.of(fine_alone(records)), encoding="ascii")
 
 
 class TestFiles:
@@ -194,10 +194,11 @@ class Refusing:
 
 sys.meta_path.insert(0, Refusing())
 from factory import runs
-from llpbench.report.board_tables import make_report
-from llpbench.report.publishing import write_report
-report = make_report([*runs("a-plugin", 0.8, 0.9, dataset="its-data"), *runs("b", 0.7, 0.8, dataset="its-data")])
-write_report(report, Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots")
+from llpbench.report.board_tables import Report
+from llpbench.report.publishing import Published
+from llpbench.report.tabulate import Leaderboards
+records = [*runs("a-plugin", 0.8, 0.9, dataset="its-data"), *runs("b", 0.7, 0.8, dataset="its-data")]
+Published.write(Report(Leaderboards.of(records)), Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots")
 """
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=here, check=True)
@@ -208,7 +209,7 @@ write_report(report, Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots")
 def test_stale_runs_are_marked_everywhere(tmp_path: Path) -> None:
     records = [*runs("a", 0.8, 0.9), *runs("b", 0.6, 0.7)]
     report = make_report(records, stale={records[0]["run"]: "a.py has changed"})
-    write_report(report, tmp_path)
+    Published.write(report, tmp_path)
     note = "a (mlp) on adult 64 (1 run): a.py has changed"
     assert f"**Made by other code**\n\n- {note}\n" in (tmp_path / "README.md").read_text(encoding="utf-8")
     shown = (tmp_path / "index.html").read_text(encoding="utf-8")
@@ -219,14 +220,14 @@ def test_stale_runs_are_marked_everywhere(tmp_path: Path) -> None:
     rows = list(csv.DictReader((tmp_path / "boards.csv").open(encoding="utf-8")))
     assert {(row["method"], row["coverage_stale"]) for row in rows} == {("a", "1"), ("b", "0")}
     broken = failed("a")
-    board = tabulate([broken, record("b")], stale={broken["run"]: "old"}).boards[0]
+    board = Leaderboards.of([broken, record("b")], stale={broken["run"]: "old"}).boards[0]
     assert _score_lines(board.scores.loc[([*board.entries["method"]].index("a"), 0)]) == ["failed", "stale"]
 
 
 def test_nested_reports_link_to_each_other(tmp_path: Path) -> None:
     (tmp_path / "plots").mkdir()
     for folder, title in ((tmp_path, "All"), (tmp_path / "few", "A <few>"), (tmp_path, "All")):
-        write_report(make_report(fine_alone(runs("a", 0.8, 0.9)), title=title), folder)
+        Published.write(make_report(fine_alone(runs("a", 0.8, 0.9)), title=title), folder)
     above, below = ((folder / "README.md").read_text(encoding="utf-8") for folder in (tmp_path, tmp_path / "few"))
     assert above.startswith("# All\n")
     assert r"](few/README.md)" in above

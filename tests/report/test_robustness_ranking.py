@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from factory import record, runs
-from made import fine
+from made import fine, make_report
 
 from llpbench.core.record import Record
-from llpbench.report.board_tables import ANCHOR, make_report, robustness
-from llpbench.report.publishing import write_report
+from llpbench.report.board_tables import ANCHOR
+from llpbench.report.publishing import Published
 from llpbench.report.report_table import ReportTable
 
 RECORDS = [
@@ -33,7 +33,7 @@ def ranking(records: list[Record]) -> ReportTable:
 
 def test_mean_ranks_average_tasks_then_datasets() -> None:
     board = fine(RECORDS)
-    found = robustness(board)
+    found = board.robustness()
     assert [*board.entries["method"][found.index]] == ["steady", "good"]
     # adult: steady has ranks 1 and 2, good 2 and 1; credit: 1 and 2
     assert found["mean_rank"].tolist() == [(1.5 + 1) / 2, (1.5 + 2) / 2]
@@ -44,7 +44,7 @@ def test_mean_ranks_average_tasks_then_datasets() -> None:
 
 
 def test_equal_mean_ranks_share_a_rank() -> None:
-    found = robustness(fine([*runs("a", 0.7, 0.8), *runs("b", 0.5, 0.6), *runs("c", 0.5, 0.7)]))
+    found = fine([*runs("a", 0.7, 0.8), *runs("b", 0.5, 0.6), *runs("c", 0.5, 0.7)]).robustness()
     assert found[["rank", "mean_rank"]].to_numpy().tolist() == [[1, 1.5], [1, 1.5], [3, 3]]
 
 
@@ -72,7 +72,7 @@ def test_no_ranking_without_two_seeds() -> None:
 
 
 def test_readme_and_page_have_the_ranking_under_its_anchor(tmp_path: Path) -> None:
-    write_report(make_report(RECORDS), tmp_path)
+    Published.write(make_report(RECORDS), tmp_path)
     readme = (tmp_path / "README.md").read_text(encoding="utf-8")
     section = readme.partition(f"\n## {ANCHOR.capitalize()}\n")[2]
     assert "| 1 | steady (mlp) | 1.25 | 2.83 | 69.50 |\n| 2 | good (mlp) | 1.75 |" in section

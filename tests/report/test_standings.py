@@ -13,9 +13,9 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report import leaderboard
 from llpbench.report.boards import Board
-from llpbench.report.leaderboard import LeaderboardColumn, comparisons, register_column, standings
+from llpbench.report.leaderboard import LeaderboardColumn, comparisons, register_column
 from llpbench.report.overview import Standings
-from llpbench.report.tabulate import tabulate
+from llpbench.report.tabulate import Leaderboards
 
 
 def board(*groups: list[Record]) -> Board:
@@ -25,7 +25,7 @@ def board(*groups: list[Record]) -> Board:
 def standing(of: Board, label: str) -> dict[Any, Any]:
     """Return the parts of all columns of an entry; None for unknown ones."""
     place = of.labels.index(label)
-    return {key: None if isna(value) else value for key, value in standings(of).loc[place].items()}
+    return {key: None if isna(value) else value for key, value in Standings.of(of).lines.loc[place].items()}
 
 
 def parts(of: Board, label: str, column: str, *names: str) -> tuple[Any, ...]:
@@ -77,7 +77,7 @@ def datasets(method: str, *aucs: float, **facts: object) -> list[Record]:
 def test_supervised_entry_is_on_all_boards() -> None:
     aucs = {"auc": 0.9, "mpiou": 0.6, "l1": 0.5}
     made = [*runs("a", 0.8), record("supervised", role="ceiling", aucs=aucs), *runs("floor", 0.7, role="floor")]
-    assert [summary(found) for found in tabulate(made).boards] == [(90.0, None, 1)] * 3
+    assert [summary(found) for found in Leaderboards.of(made).boards] == [(90.0, None, 1)] * 3
 
 
 def test_every_entry_is_compared_with_baseline() -> None:
@@ -129,7 +129,9 @@ def test_first_is_compared_with_best_entry_of_each_method_outside_its_family() -
 def test_gpu_seconds_are_marked(devices: str, marked: list[bool]) -> None:
     one, other = ({**record()["hardware"], "device": device} for device in devices.split())
     found = board(runs("dllp", 0.9, 0.9, hardware=one), runs("llp-vat", 0.8, 0.8, hardware=other))
-    assert ["GPU" in field.lines[0] for field in leaderboard.COLUMNS["seconds"].fields(standings(found))] == marked
+    assert [
+        "GPU" in field.lines[0] for field in leaderboard.COLUMNS["seconds"].fields(Standings.of(found).lines)
+    ] == marked
     assert found.uses_both == any(marked)
 
 
@@ -151,7 +153,8 @@ def test_ranking_follows_direction_of_metric() -> None:
 
 
 def test_plugin_column_is_on_every_board(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaderboard, "COLUMNS", dict(leaderboard.COLUMNS))
+    monkeypatch.setitem(leaderboard.COLUMNS, "memory", leaderboard.COLUMNS["mean"])  # so that it is removed at the end
+    del leaderboard.COLUMNS["memory"]
 
     def memory(board: Board) -> DataFrame:
         return DataFrame({"": board.runs.groupby("entry")["memory_mb"].max()})
@@ -159,14 +162,15 @@ def test_plugin_column_is_on_every_board(monkeypatch: pytest.MonkeyPatch) -> Non
     column = LeaderboardColumn("memory", "MB", ("",), memory, lambda parts: f"{parts['']:.0f}", caption="Peak memory.")
     register_column(column)
     found = board(*FOUR)
-    assert [field.lines for field in column.fields(standings(found))] == [("100",)] * 4
+    assert [field.lines for field in column.fields(Standings.of(found).lines)] == [("100",)] * 4
     with pytest.raises(LLPBenchError, match="'memory' is registered already"):
         register_column(column)
 
 
 @pytest.mark.parametrize("part", ["compute", "format"])
 def test_broken_plugin_column_names_its_file(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leaderboard, "COLUMNS", dict(leaderboard.COLUMNS))
+    monkeypatch.setitem(leaderboard.COLUMNS, "memory", leaderboard.COLUMNS["mean"])  # so that it is removed at the end
+    del leaderboard.COLUMNS["memory"]
 
     def compute(board: Board) -> DataFrame:
         return DataFrame({"": board.runs.groupby("entry")["memory" if part == "compute" else "memory_mb"].max()})
@@ -174,7 +178,7 @@ def test_broken_plugin_column_names_its_file(part: str, monkeypatch: pytest.Monk
     column = LeaderboardColumn("memory", "MB", ("",), compute, lambda parts: f"{parts['']:.0f}"[99:][0])
     register_column(column)
     with pytest.raises(LLPBenchError) as error:
-        column.fields(standings(board(*FOUR)))
+        column.fields(Standings.of(board(*FOUR)).lines)
     for named in ("'memory'", __file__, "KeyError" if part == "compute" else "IndexError"):
         assert named in str(error.value)
     assert "\n" not in str(error.value)
@@ -193,7 +197,7 @@ def test_board_without_complete_entry_has_no_ranks() -> None:
     found = board(records)
     assert len(found.counting) == 18
     assert [*found.entries["rank"]] == [None] * 3
-    assert standings(found)[["interval_low", "first_points"]].isna().all(axis=None)
+    assert Standings.of(found).lines[["interval_low", "first_points"]].isna().all(axis=None)
 
 
 def order(shown: Board) -> list[tuple[str, int | None]]:

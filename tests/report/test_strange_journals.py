@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from factory import changed, make_cell_of, make_record, places, record, searched
+from made import make_report
 
 from llpbench.core.record import TuningRecord
-from llpbench.report.board_tables import make_report
-from llpbench.report.publishing import write_report
+from llpbench.report.publishing import Published
 from llpbench.results.journal import FILE, Contents
 from llpbench.results.lines import DamagedError, read_line, to_line
 from llpbench.running.settings import resolve
@@ -50,7 +50,7 @@ def report(contents: Contents, out: Path) -> str:
     """Write the report of a journal without plots, and return the page."""
     tunings: list[TuningRecord] = [*contents.tunings.values()]
     made = make_report([*contents.records.values()], tunings=tunings, warnings=contents.warnings)
-    write_report(made, out)
+    Published.write(made, out)
     for file in write_configurations(tunings, out):
         assert file.parent == out / "tuned"
     return (out / "index.html").read_text(encoding="utf-8")
@@ -70,7 +70,7 @@ def test_long_bagging_names_are_cut_consistently(tmp_path: Path) -> None:
     assert min(len(bagging.encode()) for bagging in baggings) > 255
     first, second = (record("dllp", 0.8, bagging=bagging) for bagging in baggings)
     both = tmp_path / "both"
-    write_report(make_report([first, second]), both, plots=both / "plots")
+    Published.write(make_report([first, second]), both, plots=both / "plots")
     names = {file.name for file in both.rglob("*")}
     assert len({name for name in names if re.fullmatch(r".*-ordered-columns-column-0-of-.*\.svg", name)}) >= 1
     assert all(len(name) < 200 for name in names)

@@ -5,20 +5,27 @@ from __future__ import annotations
 import math
 
 import pytest
-from factory import PROTOCOL, failed, record, runs
+from factory import PROTOCOL, failed, fine_alone, record, runs
 from made import fine, fine_boards, summary
 
-from llpbench.report.board_tables import DIFFERENT_DATA, FAILED, _score_lines, names_of, notes
-from llpbench.report.tabulate import tabulate
-from llpbench.report.wording import STALE_NOTE, WITHOUT_VALUE
+from llpbench.core.record import Record
+from llpbench.report.board_tables import _score_lines
+from llpbench.report.tabulate import Leaderboards
+from llpbench.report.wording import DIFFERENT_DATA, FAILED, STALE_NOTE, WITHOUT_VALUE
+
+
+def names_of(records: list[Record]) -> list[str]:
+    """Names of the boards whose epochs are chosen by labels."""
+    names = Leaderboards.of(fine_alone(records)).names
+    return [name for board, name in names.items() if board.criterion.name == "auc"]
 
 
 def test_each_criterion_has_its_own_board() -> None:
-    boards = tabulate([record(aucs={"auc": 0.9, "mpiou": 0.8, "l1": 0.7, "kl": 0.6})]).boards
+    boards = Leaderboards.of([record(aucs={"auc": 0.9, "mpiou": 0.8, "l1": 0.7, "kl": 0.6})]).boards
     shown = [(b.criterion.regime, b.criterion.name, summary(b)) for b in boards]
     expected = [("fine", "auc", 90.0), ("coarse", "mpiou", 80.0), ("coarse", "l1", 70.0)]
     assert shown == [(regime, name, (mean, None, 1)) for regime, name, mean in expected]
-    lacking = tabulate([record(aucs={"auc": 0.9, "mpiou": 0.8}), record(seed=1)]).boards
+    lacking = Leaderboards.of([record(aucs={"auc": 0.9, "mpiou": 0.8}), record(seed=1)]).boards
     assert [board.scores.loc[(0, 0)].undefined for board in lacking] == [0, 0, 1]
 
 
@@ -26,12 +33,12 @@ def test_tasks_of_methods_without_epochs_keep_board_name() -> None:
     every = [record("dllp"), record("bag-gp", encoder=None), record("bag-gp", encoder=None, bag_size=256)]
     boards = fine_boards(every)
     assert [[*board.tasks["bag_size"]] for board in boards] == [[64], [256]]
-    assert names_of(boards) == ["fine-ordered", "fine-ordered-direct"]
+    assert names_of(every) == ["fine-ordered", "fine-ordered-direct"]
     longer = record("llp-vat", protocol={**PROTOCOL, "epochs": 7})
-    names = names_of(fine_boards([*every, longer]))
+    names = names_of([*every, longer])
     assert len({*names}) == 3
     assert all(name.startswith("fine-ordered-") for name in names)
-    assert names_of(fine_boards(every[2:])) == ["fine-ordered"]
+    assert names_of(every[2:]) == ["fine-ordered"]
 
 
 def test_natural_keys_are_tasks_of_one_board() -> None:
@@ -51,7 +58,7 @@ def test_natural_keys_are_tasks_of_one_board() -> None:
     assert [*board.tasks["title"]][1] == "adult by job and sex"
     assert board.datasets == ["adult", "credit"]
     assert {*board.scores["runs"]} == {2}
-    assert notes(board)[DIFFERENT_DATA] == ()
+    assert board.notes[DIFFERENT_DATA] == ()
 
 
 def test_baggings_and_protocols_are_never_mixed() -> None:
@@ -86,15 +93,15 @@ def test_undefined_values_are_never_averaged(value: float | None) -> None:
 def test_failures_are_listed_once_per_reason() -> None:
     board = fine([record(), failed(dataset="credit")])
     assert [*board.tasks["title"]] == ["adult 64", "credit 64"]
-    assert notes(board)[FAILED] == ("dllp (mlp) on credit 64, seed 0: loss became NaN in epoch 4",)
+    assert board.notes[FAILED] == ("dllp (mlp) on credit 64, seed 0: loss became NaN in epoch 4",)
     memory = fine([record(status="out-of-memory", reason="10 members\nneed 90 GB", results={})])
-    assert notes(memory)[FAILED] == ("dllp (mlp) on adult 64, seed 0: out-of-memory: 10 members need 90 GB",)
+    assert memory.notes[FAILED] == ("dllp (mlp) on adult 64, seed 0: out-of-memory: 10 members need 90 GB",)
     board = fine([failed(seed=0), failed(seed=1, reason="killed"), failed(seed=2), record(auc=None, seed=3)])
-    assert notes(board)[FAILED] == (
+    assert board.notes[FAILED] == (
         "dllp (mlp) on adult 64, seeds 0, 2: loss became NaN in epoch 4",
         "dllp (mlp) on adult 64, seed 1: killed",
     )
-    assert len(notes(board)[WITHOUT_VALUE]) == 1
+    assert len(board.notes[WITHOUT_VALUE]) == 1
 
 
 def test_run_older_than_metric_is_not_failed() -> None:
@@ -103,8 +110,8 @@ def test_run_older_than_metric_is_not_failed() -> None:
     board = fine([old, new, failed("mine")], metric="brier")
     found = board.scores.loc[(0, 0)]
     assert found[["uncomputed", "undefined", "values"]].tolist() == [1, 1, 0]
-    assert [line.partition(" ")[0] for line in notes(board)[FAILED]] == ["mine"]
-    assert len(notes(board)[WITHOUT_VALUE]) == 2
+    assert [line.partition(" ")[0] for line in board.notes[FAILED]] == ["mine"]
+    assert len(board.notes[WITHOUT_VALUE]) == 2
     assert {"1/2 undefined", "1/2 not computed"} <= {*_score_lines(next(board.scores.itertuples()))}
 
 
@@ -144,14 +151,14 @@ def test_stale_runs_are_marked_and_explained() -> None:
     old = {run["run"]: "dllp.py has changed" for run in records[1:4]}
     board = fine(records, stale=old)
     assert board.scores.loc[(0, 0)].stale == 1
-    assert notes(board)[STALE_NOTE] == ("dllp (mlp) on adult 64, adult 256 (3 runs): dllp.py has changed",)
+    assert board.notes[STALE_NOTE] == ("dllp (mlp) on adult 64, adult 256 (3 runs): dllp.py has changed",)
     every = fine(records, stale={run["run"]: "numerics 2" for run in records})
-    assert notes(every)[STALE_NOTE] == ("all 6 runs: numerics 2",)
+    assert every.notes[STALE_NOTE] == ("all 6 runs: numerics 2",)
 
 
 def test_note_on_different_data() -> None:
     records = [record("a", seed=0), record("b", seed=0, data={"fingerprint": "other", "manifest": "other"})]
-    found = [note.partition(":")[0] for note in notes(fine(records))[DIFFERENT_DATA]]
+    found = [note.partition(":")[0] for note in fine(records).notes[DIFFERENT_DATA]]
     assert found == ["adult", "adult 64, seed 0"]
 
 
@@ -161,7 +168,7 @@ def test_origin_names_each_source_once() -> None:
         record(seed=1, code={"version": "0.1.0", "commit": "fedcba9876543210", "dirty": True}),
         failed(seed=2, libraries={"torch": "2.11.0", "numpy": "2.4.6"}),
     ]
-    found = tabulate(records).origin
+    found = Leaderboards.of(records).origin
     assert (found.runs, found.failed) == (3, 1)
     assert found.code == {"0.1.0": ["0123456789", "fedcba9876, with uncommitted changes"]}
     assert found.libraries == ["numpy 2.4.6", "torch 2.11.0 and 2.13.0"]

@@ -9,8 +9,8 @@ from factory import make_cell_of, make_record, searched
 
 from llpbench.core.cell import Cell
 from llpbench.core.record import Record, TuningRecord
-from llpbench.report.boards import Board, Leaderboards
-from llpbench.report.tabulate import tabulate
+from llpbench.report.boards import Board
+from llpbench.report.tabulate import Leaderboards
 from llpbench.results.journal import Contents
 
 START = make_cell_of("dllp")
@@ -46,7 +46,7 @@ def by_label(board: Board, fact: str) -> dict[str, str | None]:
 
 
 def test_tuned_entry_is_shown_under_its_criterion_only() -> None:
-    found = tabulate(RECORDS, tunings=TUNINGS)
+    found = Leaderboards.of(RECORDS, tunings=TUNINGS)
     rows = {name: by_label(board(found, name), "cell") for name in ("auc", "mpiou", "l1")}
     usual = {"dllp (mlp)": START.id}
     assert rows["auc"] == usual | {"dllp (mlp, tuned, 10 trials)": BETTER.id}
@@ -64,16 +64,16 @@ def test_repeated_search_adds_no_entry() -> None:
     records = [*RECORDS, *seeds(FORMER, 0.9, 0.9, 0.9, 0.9)]
     earlier = Contents({}, {TUNINGS[0]["tuning"]: cast(TuningRecord, old)})
     joined = Contents.joined([earlier, Contents({}, {each["tuning"]: each for each in TUNINGS})]).tunings
-    found = board(tabulate(records, tunings=list(joined.values())), "auc")
+    found = board(Leaderboards.of(records, tunings=list(joined.values())), "auc")
     assert {*found.labels} == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}
     assert found.tasks["seeds"][0] == (0, 1, 2)
-    missing = board(tabulate(records, tunings=TUNINGS), "auc")
+    missing = board(Leaderboards.of(records, tunings=TUNINGS), "auc")
     assert "dllp (mlp, weight=0.7)" in {*missing.labels}
 
 
 def test_stale_search_makes_its_runs_stale() -> None:
     stale = {TUNINGS[0]["tuning"]: "version of method 1, now 2", f"{BETTER.id}-1": "numerics 0, now 1"}
-    found = board(tabulate(RECORDS, tunings=TUNINGS, stale=stale), "auc")
+    found = board(Leaderboards.of(RECORDS, tunings=TUNINGS, stale=stale), "auc")
     search = "its search: version of method 1, now 2"
     tuned = found.runs["entry"].map(found.entries["is_tuned"])
     assert [*found.runs["stale"][tuned]] == [search, "numerics 0, now 1", search]
@@ -85,7 +85,7 @@ def test_different_searches_have_own_entries() -> None:
     choice = {"auc": (COARSE, 0.84, 0.80)}
 
     def labels(*others: TuningRecord) -> dict[str, str | None]:
-        found = board(tabulate(RECORDS, tunings=[usual, *others]), "auc")
+        found = board(Leaderboards.of(RECORDS, tunings=[usual, *others]), "auc")
         return {
             label.partition("mlp, ")[2][:-1]: search for label, search in by_label(found, "search").items() if search
         }

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from pandas import DataFrame, MultiIndex
+from pandas import DataFrame, MultiIndex, Series
 
 from llpbench.core.bags import FloatArray
 from llpbench.core.cell import NATURAL
 from llpbench.core.text import plural
 from llpbench.report import wording as words
-from llpbench.report.board_tables import names_of, robustness
-from llpbench.report.boards import RUN, Board, Leaderboards, entry_label
-from llpbench.report.leaderboard import comparisons, costs, mean
+from llpbench.report.boards import RUN, Board, entry_label
+from llpbench.report.leaderboard import comparisons
 from llpbench.report.plots import layout
 from llpbench.report.plots.layout import CLEAR, GREY, LONGEST, LOOKS, OPEN, WIDTH, Drawing
-from llpbench.report.statistics import MeanDifference, compared, pareto_front
+from llpbench.report.statistics import MeanDifference, compared
+from llpbench.report.tabulate import Leaderboards
 
 _MOST_LINES = 20
 """Entries that have a line with their name."""
@@ -50,13 +50,10 @@ _Place = tuple[str, int | None, str, str]
 _CHARACTER = 0.067
 """Mean width of a character in inches."""
 
-
 _SEVERAL_CLASSES = "; macro one-versus-rest where classes are more than two"
-
 
 _TEXT = re.compile(r'[\w.]+="([^"]*)"')
 """Hyperparameter whose value is a text."""
-
 
 _MOST_MARKS = 7
 """Entries in one panel."""
@@ -136,7 +133,7 @@ def _figure(board: Board, gains: Mapping[int, MeanDifference], significant: Coll
 
 def _robustness(board: Board, name: str) -> Iterator[Drawing]:
     """Draw the mean rank of the standard deviation over seeds of each entry, with the deviation beside it."""
-    ranking = robustness(board)
+    ranking = board.robustness()
     drawn = ranking.head(_MOST_LINES)
     if drawn.empty:
         return
@@ -167,15 +164,15 @@ def _time(board: Board, name: str) -> Iterator[Drawing]:
     CPU seconds are used if all runs have recorded them, since other processes do not change these.
     Entries from other machines than most are skipped, because their times are not comparable.
     """
-    recorded, cpu = costs(board), costs(board, "cpu_seconds_training")
+    recorded, cpu = board.costs(), board.costs("cpu_seconds_training")
     if recorded.empty:
         return
     if by_cpu := cpu.columns.equals(recorded.columns):
         recorded = cpu
     same = [n for n in _entries_of_one_machine(board, [*recorded.columns]) if n in board.learners]
     seconds = board.by_dataset(recorded[same].groupby(level=0).mean()).mean()
-    scores = mean(board).loc[same].fillna({"std": 0.0})
-    front = pareto_front(seconds, board.sign * scores["mean"])
+    scores = board.mean().loc[same].fillna({"std": 0.0})
+    front = _pareto_front(seconds, board.sign * scores["mean"])
     entries = [*dict.fromkeys([*_prominent(board, same, 3), *reversed(front)])][:_MOST_MARKS]
     if not entries:
         return
@@ -213,6 +210,17 @@ def _time(board: Board, name: str) -> Iterator[Drawing]:
         clock="CPU seconds of the process" if by_cpu else "Seconds",
         others=len(recorded.columns) - len(same),
     )
+
+
+def _pareto_front(cost: Series, value: Series) -> list[Any]:
+    """Return the labels of methods that no other method beats, cheapest first.
+
+    One method beats another if it costs no more, is no worse, and is better in one of both.
+    """
+    points = DataFrame({"cost": cost, "value": value}).sort_values(["cost", "value"], ascending=[True, False])
+    best = points["value"].cummax()
+    is_first = (points["value"] > best.shift(fill_value=-np.inf)) | points.duplicated()
+    return [*points.index[is_first & (points["value"] == best)]]
 
 
 def _counted_runs(board: Board) -> DataFrame:
@@ -301,7 +309,7 @@ def _reliability(board: Board, name: str) -> Iterator[Drawing]:
         ax.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     panels.label("predicted probability", "observed frequency")
     _legend(panels.figure)
-    errors = mean(board, "ece").reindex(entries)["mean"].dropna().sort_values()
+    errors = board.mean("ece").reindex(entries)["mean"].dropna().sort_values()
     named = [(names[entry], 100 * error) for entry, error in errors.items()]
     yield _of_board(board, name, "reliability", panels.figure, errors=named)
 
@@ -453,7 +461,8 @@ def _of_board(board: Board, name: str, kind: str, figure: Figure, **facts: Any) 
     epochs = f"epochs chosen by {board.criterion.title}, {words.protocol_text(board.protocol)}"
     setting = f"{words.bags_words(board.bagging)}; {epochs if board.protocol else 'methods without epochs'}"
     has_several = (board.tasks["classes"].fillna(2) > 2).any()
-    title, caption = (words.caption(f"{part}_{kind.replace('-', '_')}", board, **facts) for part in ("title", "plot"))
+    metric = board.metric
+    title, caption = (words.caption(f"{part}_{kind.replace('-', '_')}", metric, **facts) for part in ("title", "plot"))
     return Drawing(
         name=f"{kind}-{name}",
         title=title,
@@ -479,11 +488,10 @@ def gallery(leaderboards: Leaderboards) -> Iterator[Drawing]:
 
     Each is drawn when it is requested.
     """
-    names = {id(board): name for board, name in zip(leaderboards.boards, names_of(leaderboards.boards), strict=True)}
     first, *others = [*leaderboards.headline_boards(), None]
     for kind, draw in KINDS.items():
         if first is not None:
-            yield from draw(first, names[id(first)])
+            yield from draw(first, leaderboards.names[first])
         if kind == "differences" and (second := next(iter(others), None)) is not None:
-            yield from draw(second, names[id(second)])
+            yield from draw(second, leaderboards.names[second])
     yield from proportions(leaderboards)

@@ -73,7 +73,6 @@ RC: dict[Any, Any] = {
 }
 """Differences from matplotlib's defaults."""
 
-
 _DPI = 150
 
 _SUFFIXES = (".png", ".svg", ".pdf")
@@ -103,6 +102,17 @@ class Drawing:
     """runs that are shown"""
     caption: str
     figure: Figure
+
+    @staticmethod
+    def captioned(drawings: Iterator[Drawing]) -> Drawing | None:
+        """Return the first drawing, with title, setting and caption in its figure; None if there is none."""
+        with _default_look():
+            if (drawing := next(drawings, None)) is not None:
+                _add_title(drawing)
+                lines = _wrapped(drawing.caption, drawing.figure, 74, most=None)
+                drawing.figure.set_figheight(drawing.figure.get_figheight() + 0.165 * (len(lines) + 1))
+                drawing.figure.supxlabel("\n".join(lines), x=0.01, ha="left", color="0.35", fontsize=FONT_SIZE)
+            return drawing
 
 
 @dataclass(frozen=True)
@@ -172,7 +182,7 @@ def save(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
     plots: list[Plot] = []
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with default_look():
+        with _default_look():
             for drawing in drawings:
                 _add_title(drawing)
                 plots.append(Plot(drawing.name, drawing.title, drawing.caption, _svg(drawing)))
@@ -203,15 +213,6 @@ def _wrapped(text: str, figure: Figure, characters: int, most: int | None = 3) -
     return textwrap.wrap(clean(text), width, max_lines=most, placeholder=" …", break_on_hyphens=False)
 
 
-def captioned(drawing: Drawing) -> Figure:
-    """Return the figure with title, setting and caption."""
-    _add_title(drawing)
-    lines = _wrapped(drawing.caption, drawing.figure, 74, most=None)
-    drawing.figure.set_figheight(drawing.figure.get_figheight() + 0.165 * (len(lines) + 1))
-    drawing.figure.supxlabel("\n".join(lines), x=0.01, ha="left", color="0.35", fontsize=FONT_SIZE)
-    return drawing.figure
-
-
 def check_suffix(path: Path) -> None:
     """Raise `LLPBenchError` if a plot cannot be written in this format."""
     if path.suffix not in _SUFFIXES:
@@ -222,7 +223,7 @@ def save_figure(draw: Callable[[], Figure], path: Path) -> None:
     """Write a single figure that is not part of a report. Raises `LLPBenchError` if this fails."""
     check_suffix(path)
     file = io.BytesIO()
-    with default_look():
+    with _default_look():
         draw().savefig(file, format=path.suffix[1:], dpi=_DPI)
     content = file.getvalue()
     if path.suffix == ".svg":
@@ -237,7 +238,7 @@ def save_figure(draw: Callable[[], Figure], path: Path) -> None:
 
 
 @contextmanager
-def default_look() -> Iterator[None]:
+def _default_look() -> Iterator[None]:
     """Use matplotlib's defaults and `RC`, and restore the user's settings afterwards."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
