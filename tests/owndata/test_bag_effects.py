@@ -13,7 +13,7 @@ from districts import counted, people
 from scipy.special import expit
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
-from llpbench.owndata.bag_effects import KnownBags, held_out_predictions, shows_features_help
+from llpbench.owndata.bag_effects import KnownBags, held_out_predictions, rare_classes, shows_features_help
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.fitting import FitSettings
 
@@ -158,3 +158,13 @@ def test_features_that_do_not_help_are_told_from_those_that_do() -> None:
     assert shown.count(True) <= 5
     few = np.arange(1200) % 4
     assert LLPClassifier("bag-mean-linear").fit(frame, few, counts=counted(few, votes)).features_help() is None
+
+
+@pytest.mark.parametrize(
+    ("bags", "positives", "expected"), [(20, 1, (True, True)), (800, 1, (False, True)), (800, 8, (False, False))]
+)
+def test_rare_classes_depend_on_bags_and_shares(bags: int, positives: int, expected: tuple[bool, bool]) -> None:
+    nothing = np.zeros((30 * bags, 0))
+    index = np.arange(30 * bags).reshape(bags, 30)
+    known = BaggedRows(Rows(nothing, nothing, nothing), index, np.tile([30.0 - positives, positives], (bags, 1)))
+    assert rare_classes(known) == expected

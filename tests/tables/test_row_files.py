@@ -308,3 +308,10 @@ def test_text_of_many_megabytes_is_refused(tmp_path: Path, monkeypatch: pytest.M
     pd.DataFrame({"bag": ["a", "b"], "note": ["x", "y" * 3_000_000]}).to_parquet(path)
     with pytest.raises(DataError, match="'note'"):
         list(RowBatches(path))
+
+
+@pytest.mark.parametrize("head", [True, False])
+def test_file_without_rows_is_refused(head: bool, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("district,income\n")
+    with pytest.raises(DataError, match="has no rows"):
+        RowBatches(tmp_path / "rows.csv").rows_or_head(head=head)
