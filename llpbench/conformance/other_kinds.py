@@ -15,7 +15,7 @@ from llpbench.conformance.checks import CHECKS, CLOSE, LEARNED, LEARNING_EPOCHS,
 from llpbench.conformance.subject import USUAL, InapplicableError, Subject, require, with_awkward
 from llpbench.core.bags import IntArray, Rows, Schema, Task
 from llpbench.core.cell import is_without_labels
-from llpbench.core.errors import UnknownColumnError
+from llpbench.core.errors import DataError
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Encoder, Encoding, Random
 from llpbench.core.registry import METHODS, Entry
@@ -263,7 +263,7 @@ class _BaggingSubject:
         """Return split and bags, checked by the engine: rows from the input, each once, in bags of the given size."""
         try:
             return assign_bags(table, self.text, size, seed)
-        except UnknownColumnError as error:
+        except DataError as error:
             raise InapplicableError(f"{error} Name a dataset that has it: --dataset NAME.") from error
 
 

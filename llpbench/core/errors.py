@@ -49,10 +49,6 @@ class DataError(LLPBenchError):
     """A dataset that cannot be obtained, or does not match its specification."""
 
 
-class UnknownColumnError(LLPBenchError):
-    """A column that a table does not have."""
-
-
 class LLPBenchWarning(_Message, UserWarning):
     """A warning about a user's data. The command line prints it as a line."""
 

@@ -21,7 +21,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError, UnknownColumnError
+from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.tables import Table
 from llpbench.core.text import hint
@@ -87,7 +87,7 @@ def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
 
     The column is a feature or a key (`Table.keys`).
 
-    Raises `UnknownColumnError` if the table has no such column.
+    Raises `DataError` if the table has no such column.
     """
     if name in table.numeric_names:
         return np.asarray(table.numeric[rows, table.numeric_names.index(name)])  # NaN is sorted last
@@ -98,9 +98,7 @@ def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
     if name in table.keys:
         return np.asarray(table.keys[name][rows])
     names = (*table.keys, *table.categorical_names, *table.numeric_names)
-    raise UnknownColumnError(
-        f"dataset {table.name!r} has no column {name!r}. {hint(name, names)}It has: {', '.join(names)}."
-    )
+    raise DataError(f"dataset {table.name!r} has no column {name!r}. {hint(name, names)}It has: {', '.join(names)}.")
 
 
 def is_sized(name: str) -> bool:

@@ -38,7 +38,10 @@ def test_merge_joins_different_and_deduplicates_equal_runs(tmp_path: Path) -> No
     merged = merge_into(tmp_path / "out", [first, second])
     assert {run["spec"]["method"] for run in merged.counting.values()} == {"a", "b", "shared"}
     assert (merged.disputes, merged.warnings) == ([], ())
-    assert len((tmp_path / "out" / FILE).read_bytes().splitlines()) == 3
+    written = (tmp_path / "out" / FILE).read_bytes()
+    assert len(written.splitlines()) == 3
+    merge_into(tmp_path / "again", [second, first])
+    assert (tmp_path / "again" / FILE).read_bytes() == written, "sorted by specification"
     assert Contents.read(tmp_path / "out" / FILE).records.keys() == merged.counting.keys()
 
 
@@ -301,12 +304,14 @@ def test_excerpt_has_what_boards_show(tmp_path: Path) -> None:
     search = searched(make_cell_of("c"), "coarse", {"mpiou": (make_cell_of("c"), 0.5, 0.4)})
     run["results"]["mpiou"]["test"]["accuracy"] = None
     run["results"]["auc"]["validation"] = None
+    run["results"]["likelihood"] = run["results"]["auc"]
     write_published(tmp_path, contents_of(run, worst, search, record("x", 0.8), record("x", 0.7)))
     excerpt = Contents.read(tmp_path / EXCERPT)
     assert excerpt.tunings == {search["tuning"]: search}
     assert excerpt.records.keys() == {run["run"], worst["run"]}, "runs with different results do not count"
     assert excerpt.records[worst["run"]]["status"] == worst["status"] != "ok"
     found = excerpt.records[run["run"]]
+    assert found["results"].keys() == {*BOARD_CRITERIA}
     assert contains(found["results"], {name: {**run["results"][name], "diagnostics": {}} for name in BOARD_CRITERIA})
     for name in ("spec", "method", "dataset", "data", "versions", "numerics", "hardware", "epochs", "finished"):
         assert found[name] == run[name]  # type: ignore[literal-required]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from factory import make_cell_of, make_record
 
-from llpbench.core.cell import Cell, Protocol
+from llpbench.core.cell import Cell, Protocol, Tuning
 from llpbench.core.record import Record
 from llpbench.results.journal import Contents
 from llpbench.results.merging import journal_files
@@ -60,6 +60,14 @@ def test_estimate_is_median_of_nearest_runs() -> None:
     assert bases_of(estimator, cell) == {Basis.SAME}
     assert estimator.total([Job(cell, (0,)), Job(cell, (1, 2))]).seconds == pytest.approx(12)
     assert estimator.total([]) == Estimate()
+
+
+def test_search_takes_less_time_if_trials_are_stopped() -> None:
+    cell = replace(make_cell_of(), protocol=Protocol(epochs=81))
+    estimator = of_journal(make_record(cell, seconds=10.0))
+    for eta, runs in ((0, 9.0), (3, 9 * (3 * (9 + 18 / 3) / 81 + 1 / 9))):  # rungs after 9 and 27 epochs
+        job = Job(cell, (0,), tuning=Tuning(cell, "fine", 9, {}, eta=eta))
+        assert estimator.estimate(job).seconds == pytest.approx(10 * runs)
 
 
 def test_estimated_time_grows_with_patience_and_bags() -> None:

@@ -54,6 +54,9 @@ def undisturbed() -> list[Trial]:
 
 
 def test_first_trial_is_default(undisturbed: list[Trial]) -> None:
+    odd = replace(CELL, params={**CELL.params, "learning_rate": 0.000123456})
+    with Search.opened(replace(TUNING, cell=odd), None) as search:
+        assert search.ask()[0].params["learning_rate"] == 0.000123456, "it is not rounded"
     assert [trial.number for trial in undisturbed] == list(range(24))
     assert all(CELL.params[name] == value for name, value in undisturbed[0].params.items())
     assert len({str(trial.params) for trial in undisturbed}) == 24

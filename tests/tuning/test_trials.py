@@ -20,9 +20,10 @@ from llpbench.methods.dllp import DLLP
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
-from llpbench.tuning.search import Trial
+from llpbench.tuning.search import Search, Trial
 from llpbench.tuning.space import search_space
 from llpbench.tuning.trials import Bench, _alike, _fixed, without_test
+from llpbench.tuning.tuning_runs import choices
 
 
 def tuning(method: str = "dllp", regime: Regime = "fine", eta: int = 0, epochs: int = 6, patience: int = 3) -> Tuning:
@@ -95,6 +96,25 @@ def test_stopped_trial_does_not_change_others() -> None:
     for one, other in zip(free, halved, strict=True):
         if other.status == "ok":
             assert other.values == pytest.approx(one.values, abs=1e-3)
+
+
+def test_each_criterion_chooses_best_trial_that_was_not_stopped() -> None:
+    values: list[dict[str, float]] = [{"auc": 0.5, "accuracy": 0.7, "kl": 0.3}, {"auc": 0.9, "kl": 0.0}]
+    values += [{"auc": 0.8, "accuracy": 0.7, "kl": 0.2}, {"auc": 0.8, "kl": 0.1}]
+    states = ("ok", "stopped", "ok", "ok")
+    made = [Trial(n, {"dropout": n / 10}, states[n], values=each) for n, each in enumerate(values)]
+    found = {**choices(tuning(), made), **choices(tuning(regime="coarse"), made)}
+    chosen = {name: (choice["trial"], choice["value"], choice["default"]) for name, choice in found.items()}
+    assert chosen == {"auc": (2, 0.8, 0.5), "accuracy": (0, 0.7, 0.7), "kl": (3, 0.1, 0.3)}
+    assert found["kl"]["params"]["dropout"] == 0.3
+    assert choices(tuning(), made[1:2]) == {}
+
+
+def test_full_round_gives_no_more_trials_than_asked_for() -> None:
+    asked = tuning(epochs=1)
+    with Search.opened(asked, None) as search:
+        assert len(bench(asked).finish(search)) == asked.trials == 4
+        assert len(search.made) == asked.together == 5
 
 
 def test_diverging_trial_fails_alone() -> None:
