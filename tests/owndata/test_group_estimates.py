@@ -15,7 +15,15 @@ from scipy.special import expit
 from llpbench import LLPBenchError, LLPClassifier, cross_table
 from llpbench.core.bags import FloatArray, Rows
 from llpbench.owndata import group_estimates
-from llpbench.owndata.group_estimates import NUMBERS, Groups, _bounds, _Cells, _ClassCounts, _EffectsOfGroups
+from llpbench.owndata.group_estimates import (
+    NUMBERS,
+    Groups,
+    _bounds,
+    _Cells,
+    _ClassCounts,
+    _EffectsOfGroups,
+    _warn_of_wide,
+)
 from llpbench.owndata.logit_draws import ProcessDraws
 
 FAST = {"most_pairs": 0, "draws": 0}
@@ -178,8 +186,13 @@ class TestEstimates:
         rng = np.random.default_rng(0)
         bags, sex = np.repeat(np.arange(8), 100), np.tile(["f", "m"], 400)
         model = gp(frame := pd.DataFrame({"age": rng.normal(size=800)}), bags, counted(bags, rng.integers(0, 2, 800)))
-        with warned("uncertain groups", match="1 group .*rare"):
+        with warned("uncertain groups", match="rare"):
             model.estimate(frame, bags, pd.Series(np.where(np.arange(800) % 100 == 0, "rare", sex), name="sex"))
+        found = pd.DataFrame(
+            {"sex": ["f", "m", "rare", "sure"], "rows": 100, "count_min": 0, "count_max": [80, 80, 80, 15]}
+        )
+        with warned("uncertain groups", match=r"1 group \(rare\)"):
+            _warn_of_wide(found.assign(count_lower=0, count_upper=[60, 63, 65, 15]), ["sex"])
 
 
 class TestGroups:
