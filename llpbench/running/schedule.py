@@ -17,7 +17,6 @@ from llpbench.core.cell import Cell, Environment, Epoch, Tuning
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.text import LOG, duration, one_line, plural
-from llpbench.training.specification import configuration
 
 _CHEAP_SECONDS = 20.0
 """Seconds that all cheap jobs take together, at most."""
@@ -55,6 +54,8 @@ class Job:
     @property
     def title(self) -> str:
         """The job with its changed hyperparameters: `dllp mlp on adult ordered 256 (3 seeds), hidden=128`."""
+        from llpbench.training.specification import configuration  # torch
+
         changed = configuration(self.cell) if self.cell.params else ""
         return f"{self}, {changed}" if changed else str(self)
 

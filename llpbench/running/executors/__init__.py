@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
-from joblib import cpu_count
-
 from llpbench.core.cell import Epoch
 from llpbench.core.record import Record, TuningRecord
 from llpbench.running.channel import Alive
@@ -32,6 +30,8 @@ class Resources:
     @classmethod
     def of(cls, device: str) -> Self:
         """Return the resources for cells on a device (see `Environment`)."""
+        from joblib import cpu_count
+
         if device == "cpu":
             return cls(cpu_count())
         import torch
