@@ -32,7 +32,7 @@ from llpbench.owndata.bag_effects import BagCalibration, KnownBags
 from llpbench.owndata.columns import FeatureColumns
 from llpbench.owndata.doubts import Doubts
 
-_FORMAT = 7
+_FORMAT = 8
 """Version of the format; increased when older models can no longer be read."""
 FILE, HEADER = "model.skops", "llpbench.json"
 _ROOMS = (
