@@ -261,7 +261,7 @@ def estimate(
     plot: Path | None,
     label: str | None,
 ) -> int:
-    """Estimate counts and shares of groups, in all bags together and in each bag, with intervals.
+    """Estimate counts and shares of groups, with intervals.
 
     ROWS contains whole bags: the bags of llpbench fit, or the bags of --bags. The result first has a line for each
     group and class in all bags (the bag is "all"), then a line for each bag, group and class. `count` and `share` are

@@ -41,7 +41,7 @@ _LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "
 @click.argument("method", required=False)
 @plugin_option
 def _list(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
-    """List methods, datasets, suites, studies, baggings, encoders or hyperparameters.
+    """List methods, datasets, hyperparameters and more.
 
     Without an argument, show the number of each. `params METHOD` lists the hyperparameters of a method.
     """
@@ -180,7 +180,7 @@ def _declarations(params: type) -> dict[str, tuple[Any, str]]:
 @click.option("--dataset", metavar="NAME", help="Check baggings on this dataset.")
 @plugin_option
 def _check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:
-    """Check whether a method, encoder, bagging or dataset keeps the rules.
+    """Check a method, encoder, bagging or dataset.
 
     The argument is a name or a file. Everything except datasets is checked on toy data, in seconds.
     """

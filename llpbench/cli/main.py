@@ -146,10 +146,10 @@ for _command in (*LISTING, choose, effects, estimate, estimate_table, fit, predi
 @run_options
 @click.option("--dry-run", is_flag=True, help="Only show the plan, as llpbench plan does.")
 def _run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) -> int:
-    """Run missing cells in the folder --out, then write the leaderboards.
+    """Run missing cells, then write leaderboards and plots.
 
-    Stale runs (made by older code) are repeated. The defaults below are those of --preset quick. If a command was
-    interrupted, run it again to continue.
+    They are in the folder --out. Stale runs (made by older code) are repeated. The defaults below are those of --preset
+    quick. If a command was interrupted, run it again to continue.
     """
     settings = _settings(preset, config, flags)
     if dry_run:
