@@ -9,7 +9,7 @@ import pytest
 import torch
 from small import everything, make_bags, no_features
 
-from llpbench.blocks.losses import count_loss, info_nce, proportion_loss
+from llpbench.blocks.losses import BagMeans, count_loss, info_nce, proportion_loss
 from llpbench.core.bags import Bags
 from llpbench.core.method import Pairs
 from llpbench.methods.tabllp_bdc import _difference_contrast
@@ -27,6 +27,17 @@ def test_absent_classes_and_extreme_predictions_are_finite() -> None:
     assert float(loss.detach()) == pytest.approx(120, rel=1e-5)
     assert logits.grad is not None
     assert logits.grad.isfinite().all()
+
+
+def test_bag_means_leave_out_padding_and_bags_without_counts() -> None:
+    some = bags([[True, True], [True, False], [True, True]], [[0.5, 0.5]] * 3)
+    some = some._replace(known=torch.tensor([True, True, False]))
+    values = torch.tensor([[[0.0], [2.0]], [[4.0], [99.0]], [[7.0], [9.0]]])
+    found = BagMeans.of(values, some)
+    assert found.means.tolist() == [[1.0], [4.0], [8.0]]
+    assert found.sizes.tolist() == [2.0, 1.0, 0.0]
+    assert float(found.overall) == pytest.approx(2.0)
+    assert found.of_others(0.0).tolist() == [[4.0], [1.0], [2.0]]
 
 
 def pairs(*partners: int, positive: list[bool] | None = None) -> Pairs:
