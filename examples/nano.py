@@ -4,7 +4,12 @@ Rows of Adult are put into ordered bags of 256. Methods see the features of rows
 of a row, and predict the class of test rows. The numbers agree with those of llpbench up to chance
 (its `dllp`, `bag-mean-linear` and `count-linear`).
 
-python examples/nano.py
+python examples/nano.py, in half a minute:
+
+ridge on bag means       83.1
+likelihood of counts     86.3
+DLLP, no labels          88.0
+DLLP, validation labels  87.9
 """
 
 from __future__ import annotations
@@ -77,7 +82,7 @@ def ridge(train: Part, test: Part) -> dict[str, float]:
     means = train.x.reshape(len(train.shares), SIZE, -1).mean(dim=1).double()
     centre, level = means.mean(dim=0), train.shares.double().mean()
     gram = (means - centre).T @ (means - centre) + torch.eye(means.shape[1])
-    slope = torch.linalg.solve(gram, (means - centre).T @ (train.shares.double() - level))
+    slope = torch.linalg.solve(gram, (means - centre).T @ (train.shares.double() - level))  # AUC needs no constant
     return {"ridge on bag means": auc(test.x.double() @ slope, test.y)}
 
 
