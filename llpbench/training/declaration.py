@@ -20,7 +20,7 @@ def faults(entry: Entry, *, formal: bool = False) -> list[str]:
     `formal`: also faults in the facts shown in lists and on leaderboards, or if it is no method at all.
     """
     declared: Any = entry.load()
-    if formal and not issubclass(declared, Method | DirectMethod):
+    if not isinstance(declared, type) or (formal and not issubclass(declared, Method | DirectMethod)):
         return [f"{declared.__name__} is neither a Method nor a DirectMethod: make it a subclass of one"]
     formalities = _formalities(entry, declared) if formal else ()
     return [*formalities, *_hooks(declared), *_supervision(entry), *_hyperparameters(declared)]

@@ -142,7 +142,7 @@ def test_impossible_predictions_are_refused(plugin: Path, tmp_path: Path, monkey
         llpbench.run(**given)
     assert (tmp_path / "journal.jsonl").read_bytes() == b""
     (tmp_path / "predictions").unlink()
-    monkeypatch.setattr("llpbench.training.judging.replace_file", refuse)
+    monkeypatch.setattr("llpbench.training.cell_runs.replace_file", refuse)
     with pytest.warns(UserWarning, match="predictions cannot be written to .*No space left"):
         made = llpbench.run(**given)
     assert set(made.frame["status"]) == {"ok"}
