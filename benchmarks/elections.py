@@ -2,7 +2,7 @@
 
     python -m benchmarks.elections
     python -m benchmarks.elections --data DIR --elections NZ_2014,NZ_2017
-    python -m benchmarks.elections --every 20 --methods count-linear,bag-gp,auto
+    python -m benchmarks.elections --every 7 --methods count-linear,bag-gp,auto --out found.csv  # continues found.csv
     python -m benchmarks.elections --every 15 --r-library DIR  # a folder with R's package lphom
 
 At a polling station, people cast a party vote and a candidate vote. Both margins are published for each station, the
@@ -192,15 +192,22 @@ def _all_of(district: District, methods: Sequence[str], library: str | None) -> 
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=DATA, show_default=True)
 @click.option("--elections", default="", help="Names, such as NZ_2014,NZ_2017. [default: all]")
 @click.option("--every", default=1, show_default=True, help="Take every N-th district.")
+@click.option("--first", default=0, show_default=True, help="Number of the first district, from 0.")
 @click.option("--methods", default="", help="Methods to add, such as count-linear,bag-gp,auto (seconds a district).")
 @click.option("--r-library", help="Folder with R's package lphom, to add lphom and nslphom_dual.")
-@click.option("--out", type=click.Path(path_type=Path), help="File of the results by district (.csv).")
-def main(data: Path, elections: str, every: int, methods: str, r_library: str | None, out: Path | None) -> None:
+@click.option("--out", type=click.Path(path_type=Path), help="File of the results by district (.csv), continued.")
+def main(
+    data: Path, elections: str, every: int, first: int, methods: str, r_library: str | None, out: Path | None
+) -> None:
     wanted = elections.split(",") if elections else []
-    some = (each for each in islice(districts(data), 0, None, every) if not wanted or each.election in wanted)
-    frame = pd.DataFrame(_all_of(each, [*filter(None, methods.split(","))], r_library) for each in some)
-    if out is not None:
-        frame.to_csv(out, index=False)
+    lines = pd.read_csv(out).to_dict("records") if out is not None and out.exists() else []
+    done = {line["number"] for line in lines}
+    for number, district in islice(enumerate(districts(data)), first, None, every):
+        if number not in done and (not wanted or district.election in wanted):
+            lines.append({"number": number, **_all_of(district, [*filter(None, methods.split(","))], r_library)})
+            if out is not None:
+                pd.DataFrame(lines).to_csv(out, index=False)
+    frame = pd.DataFrame(lines).drop(columns="number")
     means = frame.drop(columns="election")
     parts = {
         "all": means,
