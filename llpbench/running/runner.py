@@ -120,10 +120,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         _show_changes(plan, display)
         return 0
     _require_device(settings)
-    written = {
-        PRETRAINED: any(job.cell.pretraining != "none" for job in jobs),
-        PREDICTIONS: settings.save_predictions,
-    }
+    written = {PRETRAINED: any(job.cell.pretraining != "none" for job in jobs), PREDICTIONS: settings.save_predictions}
     for name, is_written in written.items():
         if is_written and (reason := obstacle(settings.out / name / "file")):
             raise LLPBenchError(f"{name} cannot be stored in {str(settings.out)!r}: {reason}. Choose another --out.")
