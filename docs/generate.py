@@ -36,7 +36,7 @@ HEADINGS = {
 
 INTRODUCTION = """# Methods
 
-Each method in two lines: what it does, and its loss or model. The linked file has the details, and differences from
+For each method: what it does, and its loss or model. The linked file has the details, and differences from
 published code. `llpbench list params NAME` shows hyperparameters. `python docs/generate.py` writes this page.
 
 `--methods default` selects {default} of the {all} methods; the others, such as `count-linear` and `bag-contrast`, are
