@@ -59,7 +59,7 @@ def _lines(what: str | None, method: str | None) -> Iterator[str]:
     """Yield the lines of a list. Entries indexed from source are not imported."""
     from llpbench.results.studies import STUDIES
 
-    if what is None:
+    if not what:
         for each in _LISTED[:-1]:
             number = len(STUDIES if each == "studies" else REGISTRIES[each.removesuffix("s")].names())
             yield f"llpbench list {each:<16}{number:>3} {each}"

@@ -11,8 +11,8 @@ from llpbench.blocks.attention import Block
 from llpbench.core.bags import Rows, Schema
 from llpbench.core.model import Encoder
 from llpbench.core.registry import ENCODERS
+from llpbench.encoders.flat_mlps import RealMLP, TabM, _ScaledLayer, _TabMParams
 from llpbench.encoders.ft_transformer import FTTransformer
-from llpbench.encoders.realmlp import RealMLP, TabM, _ScaledLayer, _TabMParams
 from llpbench.encoders.resnet import ResNet
 from llpbench.encoders.saint import Saint, _SaintParams
 

@@ -14,7 +14,7 @@ from llpbench.core.bags import Rows, Schema, Task
 from llpbench.core.method import DirectMethod, MethodParams
 from llpbench.core.model import Encoder, Encoding, Network, Random
 from llpbench.core.registry import METHODS
-from llpbench.encoders.realmlp import TabM, _TabMParams
+from llpbench.encoders.flat_mlps import TabM, _TabMParams
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.self_llp import SelfLLP, _SelfLLPParams
 from llpbench.training.objective import build_copies, encoding, log_proba, loss_at

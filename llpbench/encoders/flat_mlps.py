@@ -1,4 +1,4 @@
-"""RealMLP and TabM.
+"""MLPs on all features of a row side by side: RealMLP and TabM.
 
 RealMLP: an MLP with periodic embeddings of numbers (Holzmüller, Grinsztajn & Steinwart 2024).
 
