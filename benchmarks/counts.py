@@ -107,12 +107,7 @@ def _noise(make: Callable[..., LLPClassifier], options: dict[str, Any], seed: in
         noisy = counts + scale * unit
         kept = noisy.clip(0, sizes, axis="index")
         share = (kept[1] / (kept[0] + kept[1])).fillna(labels.mean())
-        yield (
-            f"{scale:g} modelled",
-            make().fit(train, bags, counts=noisy, noise=scale * 2**0.5),
-            new,
-            truth,
-        )
+        yield (f"{scale:g} modelled", make().fit(train, bags, counts=noisy, noise=scale * 2**0.5), new, truth)
         yield f"{scale:g} not modelled", make().fit(train, bags, proportions=share), new, truth
 
 

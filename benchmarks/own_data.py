@@ -48,11 +48,7 @@ def made_up(rows: int, bags: str, classes: int, columns: int = COLUMNS) -> tuple
 
 
 def measure(
-    method: str,
-    params: dict[str, Any],
-    table_of: tuple[int, str, int, int],
-    threads: int,
-    settings: dict[str, Any],
+    method: str, params: dict[str, Any], table_of: tuple[int, str, int, int], threads: int, settings: dict[str, Any]
 ) -> Any:
     """Return rows, bags, seconds of fit, processor seconds of fit, predict_proba and score_bags, peak MB, and AUC.
 

@@ -72,10 +72,7 @@ def check(key: str, device: torch.device) -> Values:
     reference = subject.trace(seeds, Machine(), steps)
     found = subject.trace(seeds, machine, steps)
     alone = subject.trace(seeds[-1:], machine, steps)
-    distances = {
-        "against CPU": distance(reference, found),
-        "alone": distance(select(found, len(seeds) - 1), alone),
-    }
+    distances = {"against CPU": distance(reference, found), "alone": distance(select(found, len(seeds) - 1), alone)}
     values: Values = {what: vars(apart) for what, apart in distances.items()}
     wrong = [what for what, apart in distances.items() if not within(apart, LOSS, GRADIENT)]
     if device.type == "cuda":

@@ -189,7 +189,7 @@ def _as_in_fit(model: LLPClassifier, keys: list[str], form: FileFormat) -> dict[
     examples=(
         "llpbench predict model new.csv --out predictions.csv",
         "llpbench predict model people.csv --bag-column district --whole-bags --out predictions.csv",
-    ),
+    )
 )
 @_applying
 @click.option(
@@ -229,7 +229,7 @@ def predict(files: _Files, whole_bags: bool) -> int:
     examples=(
         "llpbench estimate model people.csv --bag-column district --by sex,age-group --out groups.csv",
         "llpbench estimate model census.csv --bag-column precinct --weight-column people --by sex --out groups.csv",
-    ),
+    )
 )
 @_applying
 @click.option(

@@ -207,10 +207,7 @@ def _tune(preset: str | None, config: str | None, **flags: Any) -> int:
 @cli.command(
     "plan",
     groups=RUN,
-    examples=(
-        "llpbench plan --preset paper",
-        "llpbench plan --methods default --datasets suite:core --seeds 3",
-    ),
+    examples=("llpbench plan --preset paper", "llpbench plan --methods default --datasets suite:core --seeds 3"),
 )
 @run_options
 def _plan(preset: str | None, config: str | None, **flags: Any) -> int:

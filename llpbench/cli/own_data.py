@@ -236,7 +236,7 @@ def _warn_of(doubts: Doubts | None) -> None:
     examples=(
         "llpbench fit people.csv --bags votes.csv --bag-column district --counts no,yes --out model",
         "llpbench fit people.csv --bags rates.csv --bag-column district --proportions late --out model",
-    ),
+    )
 )
 @_learning
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
@@ -353,7 +353,7 @@ def fit(
     examples=(
         "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes",
         "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes --methods auto,dllp",
-    ),
+    )
 )
 @_learning
 @click.option(

@@ -162,10 +162,7 @@ _BAG_OPTIONS = (
         help="Column of BAGS with the class, if BAGS has one line for each bag and class.",
     ),
     click.option(
-        "--suppressed",
-        multiple=True,
-        metavar="MARKS",
-        help="Marks of suppressed numbers in BAGS, such as '*,<5'.",
+        "--suppressed", multiple=True, metavar="MARKS", help="Marks of suppressed numbers in BAGS, such as '*,<5'."
     ),
 )
 """Options that name columns of a table of bags."""

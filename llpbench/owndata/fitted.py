@@ -24,13 +24,7 @@ from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, near_names, shown
 from llpbench.data.reading_bags import as_pandas
 from llpbench.owndata.bag_data import BagData
-from llpbench.owndata.bag_effects import (
-    FEWEST_BAGS,
-    KnownBags,
-    added_up,
-    held_out_predictions,
-    shows_features_help,
-)
+from llpbench.owndata.bag_effects import FEWEST_BAGS, KnownBags, added_up, held_out_predictions, shows_features_help
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import AUTO, FitSettings, NetworkPredictor, own_code, threads_for
@@ -210,13 +204,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._estimate(self._rows(features), data, groups, among=among, name=str(name))
 
     def _estimate(
-        self,
-        rows: Rows,
-        data: BagData,
-        groups: Groups,
-        *,
-        among: Sequence[Hashable] | None,
-        name: str = "bag",
+        self, rows: Rows, data: BagData, groups: Groups, *, among: Sequence[Hashable] | None, name: str = "bag"
     ) -> pd.DataFrame:
         """Return the estimates of `estimate`. `rows` may be in files; those of about 2 million rows stay in memory."""
         labels, found = self._counts_of_whole(data)

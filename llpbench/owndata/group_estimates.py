@@ -313,12 +313,7 @@ class GroupEstimates:
         return self._finished(pd.concat([top, *found], ignore_index=True))
 
     def _lines(
-        self,
-        bags: IntArray,
-        groups: IntArray,
-        sizes: Any,
-        found: Sequence[FloatArray],
-        drawn: Sequence[FloatArray],
+        self, bags: IntArray, groups: IntArray, sizes: Any, found: Sequence[FloatArray], drawn: Sequence[FloatArray]
     ) -> pd.DataFrame:
         """Return a line for each entry and class.
 

@@ -87,11 +87,7 @@ def _name_columns(board: Board) -> list[TableColumn]:
 
 def _unlabelled_table(board: Board, name: str) -> ReportTable:
     """Return the table of a board without labels: the criterion on test bags."""
-    parts = (
-        words.sentence(board.setting()),
-        words.caption(f"bag_only_{board.criterion.name}"),
-        board.tasks_text(),
-    )
+    parts = (words.sentence(board.setting()), words.caption(f"bag_only_{board.criterion.name}"), board.tasks_text())
     digits = 2 if board.metric.percent else 4
     return ReportTable(
         name,

@@ -66,12 +66,7 @@ _FACTS = (
 
 
 def to_html(
-    report: Report,
-    overview: Overview,
-    *,
-    plots: Sequence[Plot],
-    links: Mapping[str, str],
-    beside: Mapping[str, str],
+    report: Report, overview: Overview, *, plots: Sequence[Plot], links: Mapping[str, str], beside: Mapping[str, str]
 ) -> str:
     """Return the page of a report. The first plot is on the first screen.
 

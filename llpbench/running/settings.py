@@ -375,9 +375,7 @@ class Settings:
         default=(),
     )
     keep_stale: bool = _option(
-        _switch,
-        "Keep stale runs (their code has changed) and mark them, instead of repeating them.",
-        default=False,
+        _switch, "Keep stale runs (their code has changed) and mark them, instead of repeating them.", default=False
     )
     time_budget: float | None = _option(_duration, "Stop after this time, such as 540s, 9m or 1.5h.", default=None)
     """Seconds."""

@@ -117,14 +117,7 @@ def _mean(members: Sequence[FloatArray], places: Sequence[Sequence[int]]) -> Flo
 class _Looked:
     """A member's predictions and diagnostics at some epochs."""
 
-    def __init__(
-        self,
-        population: Population,
-        number: int,
-        weights: Mapping[_Moment, Tensor],
-        *,
-        keep: bool,
-    ) -> None:
+    def __init__(self, population: Population, number: int, weights: Mapping[_Moment, Tensor], *, keep: bool) -> None:
         """`keep`: whether to predict validation rows.
 
         Raises `ValueError` unless predictions are probabilities.
@@ -237,12 +230,7 @@ def _class_awareness(z: FloatArray, labels: IntArray) -> dict[str, float]:
     """
     intra, inter = _cosines(z, labels)
     centred = _cosines(z - z.mean(axis=0), labels)
-    return {
-        "cas": _score(intra, inter),
-        "cas-centred": _score(*centred),
-        "cosine-intra": intra,
-        "cosine-inter": inter,
-    }
+    return {"cas": _score(intra, inter), "cas-centred": _score(*centred), "cosine-intra": intra, "cosine-inter": inter}
 
 
 def _score(intra: float, inter: float) -> float:

@@ -39,13 +39,7 @@ class Selection:
     """The best epochs and weights of several members, by criterion."""
 
     def __init__(
-        self,
-        members: int,
-        patience: int,
-        theta: Tensor,
-        regimes: Collection[Regime] = tuple(GUIDES),
-        *,
-        ramp: int = 0,
+        self, members: int, patience: int, theta: Tensor, regimes: Collection[Regime] = tuple(GUIDES), *, ramp: int = 0
     ) -> None:
         """Start with the initial weights `theta` [members, parameters] and all criteria of `regimes`.
 

@@ -103,12 +103,7 @@ class TrainingData:
         return len(self._widths(unit, per_step, 0))
 
     def plan_epoch(
-        self,
-        unit: Unit,
-        per_step: int,
-        phases: int,
-        streams: Mapping[int, np.random.Generator],
-        epoch: int = 0,
+        self, unit: Unit, per_step: int, phases: int, streams: Mapping[int, np.random.Generator], epoch: int = 0
     ) -> EpochPlan:
         """Draw an epoch for some members (by number), each from its own stream.
 

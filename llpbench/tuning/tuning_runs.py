@@ -24,10 +24,7 @@ from llpbench.tuning.trials import Bench, without_test
 
 
 def run_tuning(
-    tuning: Tuning,
-    environment: Environment,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    instead: str = "",
+    tuning: Tuning, environment: Environment, on_epoch: Callable[[Epoch], None] | None = None, instead: str = ""
 ) -> TuningRecord:
     """Run the missing trials, and return the configuration that each criterion chooses.
 

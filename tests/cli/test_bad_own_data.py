@@ -107,13 +107,7 @@ def test_invalid_options_are_refused(
     ],
 )
 def test_invalid_files_are_refused(
-    command: str,
-    name: str,
-    harm: Callable[[Any], Any],
-    flags: list[str],
-    told: str,
-    folder: Path,
-    llpbench: LLPBench,
+    command: str, name: str, harm: Callable[[Any], Any], flags: list[str], told: str, folder: Path, llpbench: LLPBench
 ) -> None:
     file = folder / f"{name}.csv"
     made = harm(pd.read_csv(file))

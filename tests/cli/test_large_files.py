@@ -56,11 +56,7 @@ def demand_same_files(folder: Path) -> pd.DataFrame:
 
 @pytest.mark.parametrize(
     ("rows", "bag"),
-    [
-        ("parts", []),
-        ("rows.csv", ["--bag-column", "district"]),
-        ("parts/*.parquet", ["--bag-column", "district"]),
-    ],
+    [("parts", []), ("rows.csv", ["--bag-column", "district"]), ("parts/*.parquet", ["--bag-column", "district"])],
 )
 def test_streamed_predictions_equal_in_memory(folder: Path, llpbench: LLPBench, rows: str, bag: list[str]) -> None:
     result = fit(llpbench, rows, "--out-of-core")

@@ -347,11 +347,7 @@ class Slanted(Mean):
         ("together", changed_loss(lambda loss, *_: loss * (1 + next(CALLS) % 3), stackable=False), "weights differ by"),
         ("suppressed", changed_loss(matching_the_prior_of_suppressed_bags), "use losses.masked_mean(each, bags.known)"),
         ("suppressed", Trusting, "predictions are not finite"),
-        (
-            "global_state",
-            changed_predictor(careless),
-            "learning and predicting change torch's default dtype; results",
-        ),
+        ("global_state", changed_predictor(careless), "learning and predicting change torch's default dtype; results"),
         ("rows_alone", changed_predictor(ranking), "predictions of a row depend on the rows beside it"),
         ("rows_alone", bad(DLLP, log_proba=centred), "predictions of a row depend on the rows beside it"),
         ("saved", Remembering, "loaded weights predict differently"),

@@ -93,9 +93,7 @@ def test_unknown_name_suggests_nearest(registry: Registry, name: str, hint: str)
     assert len(str(error.value)) < 250
 
 
-def test_rerun_notebook_cell_replaces_its_entry(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_rerun_notebook_cell_replaces_its_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "__notebook__", notebook := ModuleType("__notebook__"))
 
     def execute(name: str, answer: int) -> None:

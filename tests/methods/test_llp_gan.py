@@ -9,12 +9,7 @@ from torch import Tensor
 
 from llpbench.core.bags import Bags, Rows, Schema
 from llpbench.core.model import NoEncoder, Random
-from llpbench.methods.llp_gan import (
-    LLPGAN,
-    _GANParams,
-    _gradient_penalty,
-    _Players,
-)
+from llpbench.methods.llp_gan import LLPGAN, _GANParams, _gradient_penalty, _Players
 
 SCHEMA = Schema(numeric=2, cardinalities=(4, 3, 3), classes=2, prior=(0.5, 0.5), rows_per_step=10)
 OBJECTIVES = ["fm", "wgan"]

@@ -54,13 +54,7 @@ def fit(counts: Any, **given: Any) -> LLPClassifier:
 
 
 @pytest.mark.parametrize(
-    "counts",
-    [
-        TEXTS,
-        TEXTS.to_dict(),
-        TEXTS.to_frame("yes"),
-        {bag: {0: "0+", 1: TEXTS[bag]} for bag in TEXTS.index},
-    ],
+    "counts", [TEXTS, TEXTS.to_dict(), TEXTS.to_frame("yes"), {bag: {0: "0+", 1: TEXTS[bag]} for bag in TEXTS.index}]
 )
 def test_ranges_train_in_every_form_of_counts(counts: Any) -> None:
     model = fit(counts)

@@ -46,11 +46,7 @@ def test_foreign_frames_match_columns_by_name(data: Data) -> None:
 def test_overlapping_reordered_indexes_are_refused(argument: str, data: Data) -> None:
     frame, bags, counts, _ = data
     shifted = pd.RangeIndex(5, 405)
-    given: dict[str, Any] = {
-        "bags": bags,
-        "sample_weight": pd.Series(np.ones(400)),
-        "by": pd.Series(["a", "b"] * 200),
-    }
+    given: dict[str, Any] = {"bags": bags, "sample_weight": pd.Series(np.ones(400)), "by": pd.Series(["a", "b"] * 200)}
     column = given[argument].set_axis(shifted)
     model = ridge(frame, bags, counts=counts)
     call, given = (model.estimate, {}) if argument == "by" else (ridge, {"counts": counts})

@@ -178,13 +178,7 @@ def test_damaged_or_forged_model_gives_one_clear_line(
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        ("os", "mkdir"),
-        ("llpbench.core.files", "replace_file"),
-    ],
-)
+@pytest.mark.parametrize(("module", "name"), [("os", "mkdir"), ("llpbench.core.files", "replace_file")])
 def test_forged_model_calls_no_function(module: str, name: str, saved: Path, tmp_path: Path) -> None:
     shutil.copytree(saved, folder := tmp_path / "model")
     (tmp_path / "made").touch()

@@ -47,13 +47,7 @@ SPREADS = Spreads(
 
 
 def draw(
-    rng: Generator,
-    means: Floats,
-    *,
-    datasets: int,
-    bag_sizes: int = 3,
-    seeds: int = 10,
-    shape: Shape = "normal",
+    rng: Generator, means: Floats, *, datasets: int, bag_sizes: int = 3, seeds: int = 10, shape: Shape = "normal"
 ) -> Floats:
     """Return scores [datasets, bag sizes, seeds, methods]. `shape`: distribution of dataset and size effects."""
     methods = len(means)

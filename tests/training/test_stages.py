@@ -63,9 +63,7 @@ class PseudoLabels(DLLP):
         return None if now.stage == "bags" else np.asarray(np.eye(2)[proba.argmax(axis=1)])
 
 
-def test_stage_after_judged_stage_starts_from_best_weights(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_stage_after_judged_stage_starts_from_best_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     method = PseudoLabels(SMALL)
     method.calls = []
     pop = population(method, [1], epochs=8)
