@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import tomllib
 from collections.abc import Iterator
 from itertools import chain
@@ -62,7 +63,8 @@ def commands() -> Iterator[tuple[str, ...]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A working directory with the files that the blocks show."""
+    """A working directory with the examples and the files that the blocks show."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for block in BLOCKS:
         if block.file:
             (tmp_path / block.file).write_text(block.code, encoding="utf-8")
@@ -84,7 +86,8 @@ def test_plugin_files_register_something_and_their_methods_and_baggings_run(
     folder: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    files = [b.file for b in BLOCKS if b.language == "python" and b.file and "register_column" not in b.code]
+    shown = [b.file for b in BLOCKS if b.language == "python" and b.file and "register_column" not in b.code]
+    files = [*shown, "examples/mean_teacher.py"]
     added: list[Entry] = []
     for file in files:
         before = {*chain(*(registry.names() for registry in REGISTRIES.values()))}
