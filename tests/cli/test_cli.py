@@ -12,14 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import pandas as pd
 import pytest
-from bench import LLPBench, arguments, dedent, start
+from bench import LLPBench, arguments, dedent, refused, start
 from click.shell_completion import ShellComplete
+from districts import counted, people
 
 from llpbench.cli.listing import _verdict_rows
 from llpbench.cli.main import _seeds, cli, main
 from llpbench.conformance.checks import Check, Verdict
-from llpbench.results.journal import FILE, Contents
+from llpbench.results.journal import FILE, Contents, Journal
 from llpbench.running.settings import OPTIONS
 
 HEAVY = {"torch", "ray", "pydantic", "pandas", "pyarrow", "requests", "sklearn", "seaborn", "scipy", "filelock"}
@@ -287,3 +289,130 @@ def test_checks_with_the_same_failure_are_one_row() -> None:
     first, *others = _verdict_rows(verdicts)
     assert first == ("One (the same result in: three)", "failed", "no luck")
     assert [row[0] for row in others] == ["Two", "Four"]
+
+
+METHOD = "from llpbench.core.registry import register_method\n@register_method('odd', reference='')\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "--methods", "dlp"], "unknown method 'dlp'. Did you mean dllp"),
+        (["plan", "--datasets", "adlut"], "unknown dataset 'adlut'. Did you mean adult"),
+        (["run", "--bag-sizes", "-64"], "--bag-sizes must be whole numbers"),
+        (["plan", "--bag-sizes", "4885", "--methods", "dllp"], "bag size 4885 is larger"),
+        (["run", "--config", "/none.toml"], "--config '/none.toml' cannot be read: No such file or directory"),
+        (["run", "--preset", "slow"], "unknown preset 'slow'"),
+        (["check", "dllp", "--dataset", "adult"], "--dataset needs a bagging to check, but 'dllp' has none"),
+        (["check", "ordered", "--dataset", "nosuch"], "'nosuch'"),
+        (["run", "--out", "/dev/null/x"], "journal '/dev/null/x/journal.jsonl' cannot be read: Not a directory"),
+        (["run", "--out", "~nobody-of-that-name/x"], "'~nobody-of-that-name/x'"),
+        (["run", "--plugin", "/none.py"], "plugin '/none.py' is not a file"),
+        (["rnu"], "Did you mean run?"),
+        (["data", "fech"], "Did you mean fetch?"),
+        (["list", "studies", "dllp"], "only list params takes the name"),
+        (["estimate-table", "--seed", "-1"], "--seed must be in the range x>=0, got -1"),
+        (["fit", "rows.csv", "--noise", "abc"], "--noise must be a number, got 'abc'"),
+        (["fit", "rows.csv", "--bag-column", "d", "--out", "m"], "--bags is missing. Add --bags FILE."),
+        (["run", "--nonsense"], "--nonsense"),
+        (["compare", "--against", "moon"], "--against must be one of 'published', "),
+        (["report", "--out", "/none"], "there is no journal '/none'"),
+        (["report", "--study", "tables"], "unknown study 'tables'"),
+        (["data", "list", "--data-dir", "/none"], "data directory '/none'"),
+        (["merge"], "JOURNAL... is missing."),
+        (["plan", "--study", "encoder", "--encoders", "mlp"], "--encoders saint-row,saint"),
+        (["report", "--journal="], "must be a path, got ''"),
+        (["fit", "", "--bags", "bags.csv", "--bag-column", "d", "--counts", "a", "--out", "m"], "be a path, got ''"),
+    ],
+)
+def test_invalid_arguments_are_refused(words: list[str], told: str, llpbench: LLPBench) -> None:
+    assert told in refused(llpbench(*words))
+
+
+@pytest.mark.parametrize("content", ["a = " + "[" * 50_000 + "]" * 50_000, "# " + "x" * 1_000_001])
+def test_endless_configuration_is_refused(content: str, tmp_path: Path, llpbench: LLPBench) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(content)
+    assert f"--config {str(file)!r}" in refused(llpbench("plan", "--config", str(file)))
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (f"{METHOD}class Odd:\n    'No method.'\n", "must be a class that extends Method"),
+        (f"{METHOD}def odd():\n    'No class.'\n", "must be a class that extends Method"),
+        ("class Own(BaseException): pass\nraise Own('odd')\n", "failed on import: Own: odd"),
+        ("def (\n", "failed on import: SyntaxError"),
+        (
+            "from llpbench.core.registry import register_bagging\n@register_bagging('random')\ndef odd(): ...",
+            "two baggings are called 'random'",
+        ),
+    ],
+)
+def test_faulty_plugin_is_refused(code: str, told: str, tmp_path: Path, llpbench: LLPBench) -> None:
+    file = tmp_path / "odd_plugin.py"
+    file.write_text(code)
+    for words in (["list", "methods"], ["run"], ["plan"], ["data", "list"])[: 4 if "odd" in told else 1]:
+        assert told in refused(llpbench(*words, "--plugin", str(file)))
+
+
+def test_foreign_or_locked_journal_is_refused(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    run = arguments(plugin, tmp_path)
+    (tmp_path / FILE).write_text("name,age\n")
+    for words in (run, ["plan", *run[1:]], ["report", "--out", str(tmp_path)]):
+        assert "is not a journal of llpbench" in refused(llpbench(*words))
+    (tmp_path / FILE).unlink()
+    with Journal(tmp_path):
+        assert "another llpbench is writing to" in refused(llpbench(*run))
+    assert llpbench(*run).code == 0
+
+
+def shell(words: str, *given: object) -> subprocess.CompletedProcess[str]:
+    """`llpbench` with redirections of a shell; `given` are its arguments from $1 on."""
+    command = ["sh", "-c", words.replace("llpbench", f"{sys.executable} -P -m llpbench"), "sh", *map(str, given)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=250)
+
+
+@pytest.mark.parametrize("closed", ["2>/dev/full", "2>&- >&- <&-"])
+def test_run_continues_with_closed_stderr(plugin: Path, tmp_path: Path, closed: str) -> None:
+    some = ("--methods", "quick-a", "--bag-sizes", "8")
+    done = shell(f'llpbench "$@" {closed}', *arguments(plugin, tmp_path / "out", *some))
+    assert done.returncode == 0, done.stdout + done.stderr
+    journal = (tmp_path / "out" / FILE).read_bytes()
+    assert journal.count(b"\n") == 2
+    assert journal.count(b'{"') >= 2
+
+
+@pytest.mark.parametrize("command", ["list methods", "--help"])
+def test_full_stdout_is_failure(command: str) -> None:
+    done = shell(f"llpbench {command} >/dev/full")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("llpbench: ")
+    assert "No space left on device" in line
+
+
+def test_closed_pipe_ends_silently() -> None:
+    process = start(["list", "methods"])
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(60) == 1
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+
+
+def test_terminal_escapes_of_files_are_neutralised(
+    tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame, bags, votes = people(300, 12)
+    evil = "\x1b]0;owned\x07\x9b2J"
+    frame.assign(**{"district": bags, f"id{evil}": [f"{evil}{n}" for n in range(300)]}).to_csv("rows.csv", index=False)
+    table = counted(bags, votes).rename_axis("district").reset_index()
+    table.columns = pd.Index(["district", f"no{evil}", f"yes{evil}"])
+    table.to_csv("bags.csv", index=False)
+    common = ["fit", "rows.csv", "--bags", "bags.csv", "--bag-column", "district", "--method", "count-gbdt"]
+    for more in (["--counts", f"no{evil},yes{evil}", "--out", "model"], ["--counts", "nothing", "--out", "other"]):
+        result = llpbench(*common, *more)
+        assert not {"\x1b", "\x07", "\x9b"} & {*result.out, *result.err}
+        assert "\\x1b]0;owned\\x07\\x9b2J" in result.out + result.err

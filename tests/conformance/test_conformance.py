@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from bench import LLPBench
-from test_readme import BLOCKS
+from test_docs import BLOCKS
 from torch import Tensor
 
 from llpbench import conformance

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from factory import failed, record, runs
-from made import fine, summary
-from pandas import DataFrame, isna
+from made import fine, make_report, summary
+from pandas import DataFrame, MultiIndex, Series, isna
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report import leaderboard
+from llpbench.report.board_tables import ANCHOR
 from llpbench.report.boards import Board
-from llpbench.report.leaderboard import LeaderboardColumn, comparisons, register_column
+from llpbench.report.leaderboard import SIZES, LeaderboardColumn, comparisons, label_worth, register_column
 from llpbench.report.overview import Standings
+from llpbench.report.publishing import Published
+from llpbench.report.report_table import ReportTable
 from llpbench.report.tabulate import Leaderboards
 
 
@@ -238,3 +242,108 @@ def test_entries_within_one_std_of_best_are_marked() -> None:
     assert leaders(shown) == {("a", "adult 64"), ("b", "adult 64")}
     assert leaders(board(runs("a", 0.90, 0.92), runs("b", 0.80, 0.82))) == {("a", "adult 64")}
     assert leaders(board(runs("a", 0.9), runs("b", 0.8))) == set(), "a single seed leads nothing"
+
+
+KEYS = MultiIndex.from_product([["forest"], ["one", "two"], [0, 1]], names=["learner", "dataset", "seed"])
+RISING = [60.0, 62.0, 64.0, 66.0, 68.0, 70.0, 72.0, 74.0, 76.0, 78.0]
+"""two points for each doubling of labelled rows"""
+
+
+@pytest.fixture
+def curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaderboard, "_label_curves", lambda: DataFrame([RISING] * 4, KEYS, [*SIZES]))
+
+
+def scores(**auc: list[float]) -> DataFrame:
+    return DataFrame(auc, KEYS.droplevel("learner"))
+
+
+@pytest.mark.usefixtures("curves")
+def test_label_worth_inverts_the_curve_and_divides_by_the_geometric_mean_of_bags() -> None:
+    found = label_worth(scores(a=[66.0] * 4, b=[69.0] * 4, c=[90.0] * 4), Series({"one": 4.0, "two": 16.0}))
+    assert found["labels"].tolist() == pytest.approx([64, 128 * 2**0.5, 4096])
+    assert found["per_bag"].tolist() == pytest.approx([8, 16 * 2**0.5, 512])
+
+
+@pytest.mark.usefixtures("curves")
+def test_interval_has_no_width_if_datasets_and_seeds_agree_and_contains_the_value_if_they_differ() -> None:
+    bags = Series({"one": 8.0, "two": 8.0})
+    found = label_worth(scores(equal=[66.0] * 4, spread=[62.0, 64.0, 68.0, 70.0]), bags)
+    assert found["low"]["equal"] == pytest.approx(found["high"]["equal"]) == pytest.approx(8)
+    assert found["low"]["spread"] == pytest.approx(2, rel=0.5)
+    assert found["per_bag"]["spread"] == pytest.approx(8)
+    assert found["high"]["spread"] > 8
+
+
+@pytest.mark.usefixtures("curves")
+def test_datasets_without_curves_have_no_label_worth() -> None:
+    other = scores(a=[66.0] * 4).rename(index={"two": "three"})
+    assert label_worth(other, Series({"one": 8.0, "three": 8.0})).empty
+
+
+RECORDS = [
+    *runs("steady", 0.80, 0.81),
+    *runs("steady", 0.70, 0.73, bag_size=256),
+    *runs("steady", 0.60, 0.66, dataset="credit"),
+    *runs("good", 0.90, 0.94),
+    *runs("good", 0.80, 0.81, bag_size=256),
+    *runs("good", 0.90, 0.98, dataset="credit"),
+    *runs("bag-share", 0.5, 0.5, role="floor", encoder=None),
+    *runs("bag-share", 0.5, 0.5, bag_size=256, role="floor", encoder=None),
+    *runs("bag-share", 0.5, 0.5, dataset="credit", role="floor", encoder=None),
+    *runs("supervised", 0.99, 0.99, role="ceiling"),
+]
+
+
+def ranking(records: list[Record]) -> ReportTable:
+    return make_report(records).robustness[0]
+
+
+def test_mean_ranks_average_tasks_then_datasets() -> None:
+    board = fine(RECORDS)
+    found = board.robustness()
+    assert [*board.entries["method"][found.index]] == ["steady", "good"]
+    # adult: steady has ranks 1 and 2, good 2 and 1; credit: 1 and 2
+    assert found["mean_rank"].tolist() == [(1.5 + 1) / 2, (1.5 + 2) / 2]
+    root = 2**0.5
+    assert found["std"].tolist() == pytest.approx([((1 + 3) / 2 + 6) / 2 / root, ((4 + 1) / 2 + 8) / 2 / root])
+    assert found["mean"].tolist() == pytest.approx([((80.5 + 71.5) / 2 + 63) / 2, ((92 + 80.5) / 2 + 94) / 2])
+    assert found["tasks"].tolist() == [3, 3]
+
+
+def test_equal_mean_ranks_share_a_rank() -> None:
+    found = fine([*runs("a", 0.7, 0.8), *runs("b", 0.5, 0.6), *runs("c", 0.5, 0.7)]).robustness()
+    assert found[["rank", "mean_rank"]].to_numpy().tolist() == [[1, 1.5], [1, 1.5], [3, 3]]
+
+
+def test_constants_methods_trained_on_labels_and_incomplete_entries_have_no_rank() -> None:
+    half = [record("half", 0.7), record("half", 0.7, seed=1), record("half", 0.7, bag_size=256)]
+    learning_floor = [
+        floor
+        for facts in ({}, {"bag_size": 256}, {"dataset": "credit"})
+        for floor in runs("bag-soft-label", 0.5, 0.5, role="floor", encoder="mlp", **facts)
+    ]
+    learning_floor[0] = record("bag-soft-label", 0.51, role="floor")
+    table = ranking([*RECORDS, *half, *learning_floor])
+    assert [row[1].lines[0] for row in table.rows] == ["bag-soft-label (mlp)", "steady (mlp)", "good (mlp)"]
+    assert "constant predictions (bag-share)" in table.caption
+    assert table.notes == {"Not ranked: without two seeds on every task": ("half (mlp)",)}
+
+
+def test_entry_label_shows_pretraining() -> None:
+    both = [*runs("tabllp-bdc", 0.8, 0.9), *runs("tabllp-bdc", 0.8, 0.84, pretraining="self+bag")]
+    assert [row[1].lines[0] for row in ranking(both).rows] == ["tabllp-bdc (mlp, self+bag)", "tabllp-bdc (mlp)"]
+
+
+def test_no_ranking_without_two_seeds() -> None:
+    assert make_report([record("a", 0.8), record("b", 0.7)]).robustness == []
+
+
+def test_readme_and_page_have_the_ranking_under_its_anchor(tmp_path: Path) -> None:
+    Published.write(make_report(RECORDS), tmp_path)
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    section = readme.partition(f"\n## {ANCHOR.capitalize()}\n")[2]
+    assert "| 1 | steady (mlp) | 1.25 | 2.83 | 69.50 |\n| 2 | good (mlp) | 1.75 |" in section
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert f'<a href="#{ANCHOR}">' in page
+    assert "2.83" in page.partition(f'id="{ANCHOR}"')[2].partition("</section>")[0]
