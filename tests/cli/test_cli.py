@@ -10,11 +10,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import click
 import pandas as pd
 import pytest
-from bench import LLPBench, arguments, dedent, refused, start
+from bench import LLPBench, arguments, dedent, python, refused, start
 from click.shell_completion import ShellComplete
 from districts import counted, people
 
@@ -43,7 +44,7 @@ def test_lists_and_help_import_nothing_heavy() -> None:
                 assert not ended.code
             print("loaded", *sys.modules)
     """
-    done = subprocess.run([sys.executable, "-c", dedent(code)], capture_output=True, text=True, check=True)
+    done = python(dedent(code), check=True)
     loaded = [set(line.split()) for line in done.stdout.splitlines() if line.startswith("loaded ")]
     assert len(loaded) == 10
     assert "llpbench.cli.main" in loaded[0]
@@ -60,6 +61,8 @@ def test_help_names_every_option_and_its_default(llpbench: LLPBench) -> None:
     assert "[default: 256]" in text
     assert "[default: fine,coarse]" in text, "as the command line takes it"
     assert "False" not in text
+    lines = [line for line in llpbench("--help").out.splitlines() if line.startswith("  ")]
+    assert {*cli.commands} <= {line.split()[0] for line in lines}, "every command is in a group"
 
 
 def commands(group: click.Group, *before: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -70,9 +73,7 @@ def commands(group: click.Group, *before: str) -> Iterator[tuple[tuple[str, ...]
 
 
 @pytest.mark.parametrize(("words", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in commands(cli)])
-def test_help_has_two_valid_examples_and_groups(
-    words: tuple[str, ...], command: click.Command, llpbench: LLPBench
-) -> None:
+def test_help_has_valid_examples_and_groups(words: tuple[str, ...], command: click.Command, llpbench: LLPBench) -> None:
     text = llpbench(*words, "--help").out
     _, first, *rest = text.split("\n\n")
     heading, *examples = first.splitlines()
@@ -88,11 +89,6 @@ def test_help_has_two_valid_examples_and_groups(
         last = rest[-1].splitlines()
         assert last[0] == "Options:"
         assert [line.split()[0] for line in last[1:]] == ["-h,"], "every option has a group"
-
-
-def test_every_command_is_in_a_group(llpbench: LLPBench) -> None:
-    lines = [line for line in llpbench("--help").out.splitlines() if line.startswith("  ")]
-    assert {*cli.commands} <= {line.split()[0] for line in lines}
 
 
 def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> None:
@@ -112,9 +108,7 @@ def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["methods", "datasets", "suites", "baggings", "encoders", "studies", "params dllp"])
-def test_lists_fit_into_the_terminal_without_breaking_words(
-    kind: str, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_fit_terminal_with_whole_words(kind: str, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     words = []
     for columns in ("80", "400"):
         monkeypatch.setenv("COLUMNS", columns)
@@ -124,11 +118,8 @@ def test_lists_fit_into_the_terminal_without_breaking_words(
     assert words[0] == words[1]
 
 
-def test_run_draws_plots_and_names_the_files_which_report_rebuilds(
-    llpbench: LLPBench, plugin: Path, tmp_path: Path
-) -> None:
-    result = llpbench(*arguments(plugin, tmp_path, "--plots"))
-    assert result.code == 0
+def test_run_draws_plots_and_names_files_that_report_rebuilds(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    result = llpbench.succeed(*arguments(plugin, tmp_path, "--plots"))
     assert "quick-a" in result.out
     assert "started quick-a on tiny ordered 8 (2 seeds)" in result.err
     assert "8/8 runs" in result.err
@@ -156,33 +147,19 @@ def test_run_draws_plots_and_names_the_files_which_report_rebuilds(
 
 def test_wrong_declaration_is_reported_before_run(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     mine = tmp_path / "misspelt.py"
-    mine.write_text(
-        dedent("""
-        from dataclasses import dataclass
-        from typing import Annotated
-        from llpbench import DirectParams, Uniform, register_method
-        from llpbench.methods.bag_share import BagShare
-
-        @dataclass(frozen=True)
-        class OwnParams(DirectParams):
-            weight: Annotated[float, Uniform(0.1, 1.0)] = 5.0
-
-        @register_method("misspelt", reference="Doe 2026")
-        class Misspelt(BagShare):
-            "Never fits by its own."
-
-            Params = OwnParams
-
-            def fitt(self): ...
-        """)
-    )
+    mine.write_text("""
+from llpbench import register_method
+from llpbench.methods.bag_share import BagShare
+@register_method("misspelt", reference="Doe 2026")
+class Misspelt(BagShare):
+    "Never fits by its own."
+    def fitt(self): ...
+""")
     words = arguments(plugin, tmp_path / "out", "--plugin", str(mine), "--methods", "misspelt,quick-a")
-    hook = "method 'misspelt': 'fitt' is not a hook and would never be called. Did you mean fit?"
-    default = "method 'misspelt': hyperparameter 'weight': default 5.0 is outside its range 0.1 to 1"
+    told = "method 'misspelt': 'fitt' is not a hook and would never be called. Did you mean fit?"
     planned, ran = llpbench(*words, "--dry-run"), llpbench(*words)
-    for told in (hook, default):
-        assert f"warning: {told}\n" in planned.out
-        assert told in " ".join(ran.err.split())
+    assert f"warning: {told}\n" in planned.out
+    assert told in " ".join(ran.err.split())
     assert "quick-a': " not in planned.out
 
 
@@ -199,8 +176,7 @@ def test_failures_exit_1_with_reason(llpbench: LLPBench, plugin: Path, tmp_path:
 def test_dry_run_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = arguments(plugin, out, "--bag-sizes", "8,41")
-    dry = llpbench(*words, "--dry-run")
-    assert dry.code == 0
+    dry = llpbench.succeed(*words, "--dry-run")
     assert "quick-a on tiny ordered 8 " in dry.out
     assert "impossible: bag size 41 is larger than the 40 validation rows of 'tiny'." in dry.out
     assert dry.out.endswith("4 runs to do in 2 cells, 4 impossible; less than a second one after the other\n")
@@ -210,15 +186,13 @@ def test_dry_run_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path
 
 def test_data_commands_fetch_list_and_verify(llpbench: LLPBench, plugin: Path) -> None:
     from_plugin = ("--plugin", str(plugin))
-    listed = llpbench("data", "list", *from_plugin)
-    assert listed.code == 0
+    listed = llpbench.succeed("data", "list", *from_plugin)
     assert "tiny" in listed.out
     fetched = llpbench("data", "fetch", "absent,tiny", *from_plugin)
     assert fetched.code == 1
     assert "tiny: " in fetched.out
     assert fetched.err.startswith("llpbench: dataset 'absent' has no file")
-    verified = llpbench("data", "verify", "tiny", *from_plugin)
-    assert verified.code == 0
+    verified = llpbench.succeed("data", "verify", "tiny", *from_plugin)
     assert "ok" in verified.out
     assert llpbench("data", "verify", "tiny,absent", *from_plugin).code == 1
 
@@ -231,10 +205,7 @@ def test_internal_error_keeps_traceback(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_interrupt_message_depends_on_command(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(**_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(cli, "main", interrupt)
+    monkeypatch.setattr(cli, "main", Mock(side_effect=KeyboardInterrupt))
     for command in ("run", "tune", "run --dry-run", "fit", "choose", "effects"):
         result = llpbench(*command.split())
         assert result.code == 130
@@ -257,11 +228,6 @@ def test_interrupted_command_exits_130(plugin: Path, tmp_path: Path) -> None:
     assert 0 < len(Contents.read(tmp_path / FILE).records) < 8
 
 
-def offered(words: str, incomplete: str) -> list[str]:
-    shell = ShellComplete(cli, {}, "llpbench", "_LLPBENCH_COMPLETE")
-    return [item.value for item in shell.get_completions(words.split(), incomplete)]
-
-
 @pytest.mark.parametrize(
     ("words", "incomplete", "expected"),
     [
@@ -276,14 +242,12 @@ def offered(words: str, incomplete: str) -> list[str]:
     ],
 )
 def test_shell_completion_offers_names(words: str, incomplete: str, expected: list[str]) -> None:
-    assert offered(words, incomplete) == expected
+    offered = ShellComplete(cli, {}, "llpbench", "_LLPBENCH_COMPLETE").get_completions(words.split(), incomplete)
+    assert [item.value for item in offered] == expected
 
 
-def test_plan_shows_consecutive_seeds_as_a_range() -> None:
+def test_plan_shows_ranges_of_seeds_and_check_joins_same_failures() -> None:
     assert [_seeds(seeds) for seeds in ((), (3,), (0, 1), (2, 3, 4), (0, 3, 7))] == ["", "3", "0,1", "2-4", "0,3,7"]
-
-
-def test_checks_with_the_same_failure_are_one_row() -> None:
     results = {"one": ("failed", "no luck"), "two": ("ok", ""), "three": ("failed", "no luck"), "four": ("ok", "")}
     verdicts = [Verdict(Check(name, name.title(), str), *of) for name, of in results.items()]  # type: ignore[arg-type]
     first, *others = _verdict_rows(verdicts)
@@ -297,12 +261,8 @@ METHOD = "from llpbench.core.registry import register_method\n@register_method('
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["run", "--methods", "dlp"], "unknown method 'dlp'. Did you mean dllp"),
         (["plan", "--datasets", "adlut"], "unknown dataset 'adlut'. Did you mean adult"),
-        (["run", "--bag-sizes", "-64"], "--bag-sizes must be whole numbers"),
-        (["plan", "--bag-sizes", "4885", "--methods", "dllp"], "bag size 4885 is larger"),
         (["run", "--config", "/none.toml"], "--config '/none.toml' cannot be read: No such file or directory"),
-        (["run", "--preset", "slow"], "unknown preset 'slow'"),
         (["check", "dllp", "--dataset", "adult"], "--dataset needs a bagging to check, but 'dllp' has none"),
         (["check", "ordered", "--dataset", "nosuch"], "'nosuch'"),
         (["run", "--out", "/dev/null/x"], "journal '/dev/null/x/journal.jsonl' cannot be read: Not a directory"),
@@ -343,10 +303,7 @@ def test_endless_configuration_is_refused(content: str, tmp_path: Path, llpbench
         (f"{METHOD}def odd():\n    'No class.'\n", "must be a class that extends Method"),
         ("class Own(BaseException): pass\nraise Own('odd')\n", "failed on import: Own: odd"),
         ("def (\n", "failed on import: SyntaxError"),
-        (
-            "from llpbench.core.registry import register_bagging\n@register_bagging('random')\ndef odd(): ...",
-            "two baggings are called 'random'",
-        ),
+        ("from llpbench import register_bagging\n@register_bagging('random')\ndef odd(): ...", "called 'random'"),
     ],
 )
 def test_faulty_plugin_is_refused(code: str, told: str, tmp_path: Path, llpbench: LLPBench) -> None:
@@ -364,7 +321,7 @@ def test_foreign_or_locked_journal_is_refused(llpbench: LLPBench, plugin: Path, 
     (tmp_path / FILE).unlink()
     with Journal(tmp_path):
         assert "another llpbench is writing to" in refused(llpbench(*run))
-    assert llpbench(*run).code == 0
+    llpbench.succeed(*run)
 
 
 def shell(words: str, *given: object) -> subprocess.CompletedProcess[str]:
@@ -401,9 +358,7 @@ def test_closed_pipe_ends_silently() -> None:
     assert process.stderr.read() == ""
 
 
-def test_terminal_escapes_of_files_are_neutralised(
-    tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_terminal_escapes_are_neutralised(tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     frame, bags, votes = people(300, 12)
     evil = "\x1b]0;owned\x07\x9b2J"

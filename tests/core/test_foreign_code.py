@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import logging
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +15,7 @@ import pandas as pd
 import pytest
 import sklearn
 import torch
+from bench import python
 
 from llpbench.core import global_state
 from llpbench.core.global_state import restored
@@ -82,7 +81,7 @@ def test_state_changed_by_plugin_import_is_restored(tmp_path: Path, caplog: pyte
     assert changed == []
     assert "careless.py changed torch's default dtype, torch's grad mode" in caplog.text
     assert len(global_state.by_import["llpbench_plugin_careless"]) == 3
-    done = subprocess.run([sys.executable, "-c", IMPORTED, str(path)], capture_output=True, text=True)
+    done = python(IMPORTED, path)
     assert done.stdout == "torch.float32 True warn\n", "also where it is the first to import torch"
     assert "careless.py changed" in done.stderr
 
@@ -92,11 +91,8 @@ class SpeechlessError(ValueError):
         raise TypeError  # as errors of liac-arff do
 
 
-def test_error_without_text_is_named_by_its_type() -> None:
+def test_foreign_text_is_a_line_that_cannot_command_a_terminal() -> None:
     assert one_line(SpeechlessError("x")) == fault(SpeechlessError("x")) == "SpeechlessError"
-
-
-def test_foreign_text_cannot_command_a_terminal_or_turn_the_line_round() -> None:
     assert one_line("a\n\x1b[31m\u202eb\x00") == "a [31m b"
     assert len(one_line("x" * 10_000)) == 300
 
@@ -113,11 +109,8 @@ def test_csv_fields_and_headings_are_no_formulas(text: str) -> None:
     assert row == [f"'{text}", f"'{text}", "-1.5"]
 
 
-def test_harmless_csv_text_is_unchanged() -> None:
+def test_harmless_csv_text_is_unchanged_and_a_carriage_return_starts_no_row() -> None:
     frame = pd.DataFrame({"text": HARMLESS, "number": range(len(HARMLESS))})
     assert frame_as_csv(frame) == frame.to_csv(index=False)
-
-
-def test_carriage_return_in_text_starts_no_row() -> None:
     frame = pd.DataFrame({"text": ["a\r=1", "b"]})
     assert list(csv.reader(io.StringIO(frame_as_csv(frame), newline=""))) == [["text"], ["a\r=1"], ["b"]]

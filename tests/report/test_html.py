@@ -31,17 +31,8 @@ if TYPE_CHECKING:
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1400,1000",
-)
+FLAGS = "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run "
+FLAGS += "--disable-background-networking --disable-component-update --disable-sync --window-size=1400,1000"
 
 
 @pytest.fixture(scope="session", name="chrome")
@@ -66,7 +57,7 @@ def launch(driver: str, binary: str, profile: str) -> Chrome:
 
     options = ChromeOptions()
     options.binary_location = binary
-    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+    for flag in (*FLAGS.split(), f"--user-data-dir={profile}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = Chrome(options=options, service=ChromeService(driver))
@@ -239,9 +230,8 @@ def test_address_selects_tab(show: Show, records: list[Record]) -> None:
     seen = []
     for link in links:
         link.click()
-        seen.append(
-            [each.get_attribute("id") for each in browser.find_elements("css selector", ".tab") if each.is_displayed()]
-        )
+        tabs = browser.find_elements("css selector", ".tab")
+        seen.append([tab.get_attribute("id") for tab in tabs if tab.is_displayed()])
         _wait(lambda link=link: link.get_attribute("aria-current") == "page")  # type: ignore[misc]
     assert seen == [[name] for name in TABS]
     assert "EPYC (cpu)" in one(browser, "#origins").text
@@ -288,12 +278,9 @@ def test_clicking_heading_sorts_and_third_click_restores(show: Show) -> None:
         click(browser, "thead button", "adult 64")
         values = [float(text.split()[0]) for text in column(browser, "adult64") if text[:1].isdigit()]
         assert values == sorted(values, key=lambda value: sign * value)
-        assert column(browser, "adult64")[len(values) :] == [
-            text for text in column(browser, "adult64") if not text[:1].isdigit()
-        ]
-        assert [each.get_attribute("aria-sort") for each in browser.find_elements("css selector", "[aria-sort]")] == [
-            direction
-        ]
+        assert not any(text[:1].isdigit() for text in column(browser, "adult64")[len(values) :])
+        marks = [each.get_attribute("aria-sort") for each in browser.find_elements("css selector", "[aria-sort]")]
+        assert marks == [direction]
     click(browser, "thead button", "adult 64")
     assert column(browser, "method") == first
 
@@ -392,9 +379,7 @@ def test_text_has_enough_contrast(show: Show, records: list[Record], scheme: str
     prefer(browser, scheme)
     browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
     browser.execute_script("for (const each of document.querySelectorAll('.tab')) each.style.display = 'block'")
-    luminance = browser.execute_script(
-        CONTRAST + "return luminance(paint(getComputedStyle(document.body).backgroundColor))"
-    )
+    luminance = browser.execute_script(CONTRAST + "return luminance(ground(document.body))")
     assert luminance < 0.05 if scheme == "dark" else luminance > 0.8
     assert browser.execute_script(CONTRAST + "return poor()") == []
     choose(browser, "rows", "all entries")
@@ -451,10 +436,9 @@ def _random_records() -> list[Record]:
                 if fate < 0.1:
                     found.append(failed(f"method-{number}", **facts))
                 elif fate > 0.2:
-                    aucs = {name: chance.uniform(0.5, 0.9) for name in ("auc", "mpiou", "l1")}
-                    found.append(
-                        record(f"method-{number}", aucs=aucs if fate > 0.3 else {**aucs, "auc": None}, **facts)
-                    )
+                    aucs: dict[str, Any] = {name: chance.uniform(0.5, 0.9) for name in ("auc", "mpiou", "l1")}
+                    aucs |= {} if fate > 0.3 else {"auc": None}
+                    found.append(record(f"method-{number}", aucs=aucs, **facts))
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -104,13 +103,8 @@ def test_readme_paper_column_matches_records(published: Published) -> None:
         assert float(mean) == pytest.approx(best[method], abs=0.0501), method
 
 
-BESIDE = {
-    "Core suite": "core",
-    "Few bags": "few-bags",
-    "More than two classes": "multiclass",
-    "Natural bags": "natural",
-    "Rare classes": "rare",
-}
+BESIDE = {"Core suite": "core", "Few bags": "few-bags", "More than two classes": "multiclass"}
+BESIDE |= {"Natural bags": "natural", "Rare classes": "rare"}
 
 
 def overview_of(report: Report) -> Overview:
@@ -149,6 +143,7 @@ def _words(text: str) -> Sequence[str]:
 
 ROW = ["method", "encoder", "pretraining", "configuration"]
 COLUMN = ["dataset", "bag_size"]
+SETTINGS = ("ensemble", "precision", "numbers")
 
 
 def tidy(records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: str, bagging: str) -> DataFrame:
@@ -160,10 +155,7 @@ def tidy(records: Sequence[Record], tunings: Sequence[TuningRecord], criterion: 
         spec, method = record["spec"], record["method"]
         if spec["bagging"] != bagging or "max_bags" in spec or (record["cell"] in chosen and method["changed"]):
             continue
-        settings = {
-            **method["changed"],
-            **{name: spec[name] for name in ("ensemble", "precision", "numbers") if name in spec},
-        }
+        settings = {**method["changed"], **{name: spec[name] for name in SETTINGS if name in spec}}
         # labels choose the epochs of methods trained on labels, on every board
         result = record["results"].get("auc" if method["role"] == "ceiling" else criterion)
         auc = None if result is None else result["test"]["auc"]
@@ -216,11 +208,9 @@ def scores() -> dict[str, pd.DataFrame]:
 
     As on the boards, a method has the best of its settings.
     """
-    shards = sorted((ROOT / "leaderboards" / "core" / "journal").glob("*.jsonl.xz"))
-    records = [json.loads(line) for path in shards for line in lzma.decompress(path.read_bytes()).splitlines()]
     rows = [
         (*(record["spec"].get(part, "z") for part in (*PARTS, "pretraining", "numbers")), _auc(record))
-        for record in records
+        for record in read_suite("core").records
         if record["status"] == "ok" and record["dataset"]["classes"] == 2 and record["spec"]["bag_size"] == 256
     ]
     frame = pd.DataFrame(rows, columns=[*PARTS, "pretraining", "numbers", "auc"])
@@ -228,9 +218,7 @@ def scores() -> dict[str, pd.DataFrame]:
     found = {}
     for bagging, part in frame.groupby("bagging"):
         entries = part.pivot_table(index="dataset", columns=["method", "pretraining", "numbers"], values="auc")
-        entries = entries[entries["bag-gp-gbdt"].notna().all(axis=1) & entries["dllp", "none", "z"].notna()].dropna(
-            axis=1
-        )
+        entries = entries[entries["bag-gp-gbdt"].notna().all(1) & entries["dllp", "none", "z"].notna()].dropna(axis=1)
         assert len(entries) == DATASETS
         best = {method: entries[method].mean().idxmax() for method in methods}
         found[bagging] = pd.DataFrame({method: entries[method][setting] for method, setting in best.items()})
@@ -250,10 +238,9 @@ def test_readme_table_of_core_matches_journal(scores: dict[str, pd.DataFrame], b
             assert interval == pytest.approx(expected, abs=0.051)
 
 
-def _auc(record: dict[str, Any]) -> float:
+def _auc(record: Any) -> float:
     results = record["results"]
-    judged = record["judged"][results.get("mpiou", results["auc"])["judged"]]  # methods without epochs may lack mPIoU
-    return 100 * float(judged["test"]["auc"])
+    return 100 * float(results.get("mpiou", results["auc"])["test"]["auc"])  # methods without epochs may lack mPIoU
 
 
 def _table() -> list[tuple[str, str, str]]:

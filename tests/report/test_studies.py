@@ -84,12 +84,8 @@ def test_dataset_bags_follow_study() -> None:
 
 def test_flags_complete_and_narrow_study() -> None:
     found = cells("bag-size", encoders="mlp", bag_sizes="64,256,4096", methods="dllp,llp-gan", epochs=100, seeds=3)
-    assert {(c.method, c.bag_size, c.encoder) for c in found} == {
-        ("dllp", 64, "mlp"),
-        ("dllp", 256, "mlp"),
-        ("llp-gan", 64, None),
-        ("llp-gan", 256, None),
-    }
+    expected = {(*entry, size) for entry in (("dllp", "mlp"), ("llp-gan", None)) for size in (64, 256)}
+    assert {(c.method, c.encoder, c.bag_size) for c in found} == expected
     assert {c.protocol.epochs for c in found if c.protocol} == {100}
     assert {c.bag_size for c in cells("fine-grained", bag_sizes=64)} == {64}
     assert {c.pretraining for c in cells("pretraining", pretraining="bag,none")} == {"bag", "none"}
@@ -140,28 +136,17 @@ def test_study_table_has_paper_ours_difference_and_flag() -> None:
 
 def test_study_never_mixes_settings() -> None:
     short = {"epochs": 30, "patience": 5, "bags_per_step": 2}
-    made = tables(
-        "fine-grained",
-        [
-            record("dllp", 0.8, bag_size=64),
-            record("dllp", 0.7, bag_size=256),
-            record("dllp", 0.6, bag_size=256, encoder="saint"),
-            record("dllp", 0.5, bag_size=256, protocol=short),
-            record("dllp", 0.4, bag_size=256, bagging="random"),
-        ],
-    )
-    found = [each.table for each in made]
+    settings: list[dict[str, Any]] = [{"bag_size": 64}, {}, {"encoder": "saint"}]
+    settings += [{"protocol": short}, {"bagging": "random"}]
+    made = [record("dllp", 0.8 - place / 10, **{"bag_size": 256} | each) for place, each in enumerate(settings)]
+    found = [each.table for each in tables("fine-grained", made)]
     shown = {t.title.split(": ")[1]: field(t, "AD", "DLLP").lines for t in found}
     long = "at most 300 epochs, patience 20, 2 bags per step"
-    paper = "paper 87.61 ± 0.21"
+    brief, paper = "at most 30 epochs, patience 5, 2 bags per step", "paper 87.61 ± 0.21"
     assert shown == {
         f"ordered · bags of 256 · encoder mlp · {long}": (paper, "70.00 ± – (1)", "-17.61"),
         f"ordered · bags of 256 · encoder saint · {long}": (paper, "60.00 ± – (1)", "-27.61 ⚑"),
-        "ordered · bags of 256 · encoder mlp · at most 30 epochs, patience 5, 2 bags per step": (
-            paper,
-            "50.00 ± – (1)",
-            "-37.61",
-        ),
+        f"ordered · bags of 256 · encoder mlp · {brief}": (paper, "50.00 ± – (1)", "-37.61"),
         f"ordered · bags of 64 · encoder mlp · {long}": ("80.00 ± – (1)",),
         f"random · bags of 256 · encoder mlp · {long}": ("40.00 ± – (1)",),
     }
@@ -221,15 +206,10 @@ def test_failed_and_infinite_values_are_no_results() -> None:
 
 
 def test_robustness_study_uses_common_tasks() -> None:
-    smaller = {**HERE, "bag_size": 64}
-    found = table(
-        "robustness",
-        runs("dllp", 0.80, 0.90, **HERE),
-        runs("llp-vat", 0.80, 0.81, **HERE),
-        runs("dllp", 0.80, 0.81, **smaller),
-        runs("llp-vat", 0.80, 0.80, **smaller),
-        runs("dllp", 0.80, 0.80, dataset="credit", **HERE),
-    )
+    smaller, elsewhere = {**HERE, "bag_size": 64}, runs("dllp", 0.80, 0.80, dataset="credit", **HERE)
+    here = [*runs("dllp", 0.80, 0.90, **HERE), *runs("llp-vat", 0.80, 0.81, **HERE)]
+    here += [*runs("dllp", 0.80, 0.81, **smaller), *runs("llp-vat", 0.80, 0.80, **smaller)]
+    found = table("robustness", here, elsewhere)
     ours = {row[0].lines[0]: row[2].lines for row in found.rows}
     assert (ours["DLLP"], ours["LLP-VAT"], ours["LLP-GAN"]) == (("2.000",), ("1.000",), ("–",))
 
@@ -255,11 +235,9 @@ def test_every_paper_number_is_read() -> None:
 def test_times_are_compared_on_paper_hardware_only() -> None:
     def timed(name: str) -> _PaperFigure:
         hardware = {**record("dllp")["hardware"], "name": name}
-        runs = [
-            record("dllp", 0.8, seed=s, members=1, hardware=hardware, times={"train": 600.0 + s, "total": 1.0}, **HERE)
-            for s in range(2)
-        ]
-        ((figure,),) = (made.figures for made in tables("training-time", runs))
+        times = [{"train": 600.0, "total": 1.0}, {"train": 601.0, "total": 1.0}]
+        timed = [record(seed=s, members=1, hardware=hardware, times=each, **HERE) for s, each in enumerate(times)]
+        ((figure,),) = (made.figures for made in tables("training-time", timed))
         return figure
 
     here, there = timed("NVIDIA H200"), timed("NVIDIA GeForce RTX 2080 Ti")
@@ -271,8 +249,6 @@ def test_methods_without_epochs_join_study() -> None:
     bags: dict[str, Any] = {"bag_size": 256, "max_bags": 13}
     records = [record("bag-gp", encoder=None, **bags), record("llp-vat", **bags)]
     records.append(record("dllp", protocol={**PROTOCOL, "epochs": 30}, **bags))
-    found = [
-        {row[0].lines[0] for row in made.table.rows if not all(field.is_empty for field in row[2:])}
-        for made in tables("bag-number", records)
-    ]
+    rows = [made.table.rows for made in tables("bag-number", records)]
+    found = [{row[0].lines[0] for row in each if not all(field.is_empty for field in row[2:])} for each in rows]
     assert found == [{"bag-gp", "dllp"}, {"bag-gp", "llp-vat"}]

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from bench import LLPBench, arguments
+from bench import LLPBench, arguments, refusal
 from factory import MISSING, changed, make_cell_of, make_record, places, record, searched
 
 from llpbench.core.errors import LLPBenchError
@@ -36,12 +37,6 @@ def write(folder: Path, *lines: bytes) -> Path:
     path = folder / FILE
     path.write_bytes(b"".join(lines))
     return path
-
-
-def one_line(error: pytest.ExceptionInfo[LLPBenchError]) -> str:
-    message = str(error.value)
-    assert "\n" not in message
-    return message
 
 
 @contextmanager
@@ -72,22 +67,13 @@ def test_last_record_of_run_counts(tmp_path: Path) -> None:
 
 
 def test_record_is_one_synced_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-    write, fsync = os.write, os.fsync
-
-    def writing(file: int, data: bytes) -> int:
-        calls.append("write")
-        return write(file, data)
-
-    def syncing(file: int) -> None:
-        calls.append("fsync")
-        fsync(file)
-
-    monkeypatch.setattr(os, "write", writing)
-    monkeypatch.setattr(os, "fsync", syncing)
+    calls = Mock()
+    for name in ("write", "fsync"):
+        calls.attach_mock(Mock(wraps=getattr(os, name)), name)
+        monkeypatch.setattr(os, name, getattr(calls, name))
     with Journal(tmp_path) as journal:
         journal.append(make_record(CELL, reason="two\nlines"))
-        assert calls == ["write", "fsync"]
+        assert [name for name, *_ in calls.method_calls] == ["write", "fsync"]
         assert journal.path.read_bytes().count(b"\n") == 1
 
 
@@ -118,9 +104,8 @@ def test_torn_last_line_is_dropped_and_repaired(tmp_path: Path) -> None:
 )
 def test_foreign_file_is_refused_unchanged(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path, content)
-    with pytest.raises(LLPBenchError, match="not a journal") as error:
+    with refusal("not a journal"):
         Journal(tmp_path)
-    one_line(error)
     assert path.read_bytes() == content
 
 
@@ -129,11 +114,8 @@ def test_other_schema_is_refused_unchanged(tmp_path: Path, schema: int, age: str
     path = write(tmp_path, to_line(RECORDS[0]), to_line(make_record(CELL, 1, schema=schema)))
     before = path.read_bytes()
     for use in (Contents.read, lambda _: Journal(tmp_path)):
-        with pytest.raises(
-            LLPBenchError, match=rf"{age} llpbench \(schema {schema}, this one knows {SCHEMA}\)"
-        ) as error:
+        with refusal(rf"{age} llpbench \(schema {schema}, this one knows {SCHEMA}\)"):
             use(path)
-        one_line(error)
     assert path.read_bytes() == before
 
 
@@ -143,33 +125,20 @@ def test_unreadable_or_unwritable_journal_is_refused(tmp_path: Path, monkeypatch
     (tmp_path / "b" / FILE).symlink_to("/dev/zero")
     (tmp_path / "file").write_text("")
     unwritable = (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/llpbench"))
-    for told, folders in {
-        "is not a file": (tmp_path / "a", tmp_path / "b"),
-        "Choose another --out": unwritable,
-    }.items():
+    for told, folders in (("is not a file", (tmp_path / "a", tmp_path / "b")), ("Choose another --out", unwritable)):
         for folder in folders:
-            with pytest.raises(LLPBenchError, match=told) as error:
+            with refusal(told):
                 Journal(folder)
-            one_line(error)
-
-    def refuse(self: Path) -> bytes:
-        raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
     path = write(tmp_path, to_line(RECORDS[0]))
-    monkeypatch.setattr(Path, "read_bytes", refuse)  # as root, every file can be read
-    with pytest.raises(LLPBenchError, match="cannot be read: Permission denied") as error:
+    denied = PermissionError(errno.EACCES, "Permission denied", str(path))
+    monkeypatch.setattr(Path, "read_bytes", Mock(side_effect=denied))  # as root, every file can be read
+    with refusal("cannot be read: Permission denied"):
         Contents.read(path)
-    one_line(error)
 
 
 def test_stale_lock_file_is_ignored(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import sys\nfrom pathlib import Path\nfrom llpbench.results.journal import Journal\n"
-         "with Journal(Path(sys.argv[1])):\n    print('open', flush=True)\n    sys.stdin.read()", str(tmp_path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"open\n"
+    process = holder(tmp_path)
     with pytest.raises(LLPBenchError, match="another llpbench is writing"):
         Journal(tmp_path)
     process.kill()
@@ -185,10 +154,9 @@ def test_full_disk_loses_no_finished_run(tmp_path: Path) -> None:
         while journal.path.stat().st_size + longest <= 5000:
             journal.append(make_record(CELL, len(journal.contents.records)))
         written = len(journal.contents.records)
-        with pytest.raises(LLPBenchError, match="cannot be written: File too large") as error:
+        with refusal("cannot be written: File too large.*make room and run the same command again"):
             journal.append(make_record(CELL, written))
         assert len(journal.contents.records) == written > 1
-    assert "make room and run the same command again" in one_line(error)
     contents = Contents.read(journal.path)
     assert len(contents.records) == written
     assert contents.warnings == ()  # the part that still fitted was taken back
@@ -198,26 +166,19 @@ def test_full_disk_loses_no_finished_run(tmp_path: Path) -> None:
 
 
 def test_failing_sync_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(file: int) -> None:  # noqa: ARG001
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with Journal(tmp_path) as journal:
         journal.append(RECORDS[0])
-        monkeypatch.setattr(os, "fsync", fail)
-        with pytest.raises(LLPBenchError, match="No space left on device") as error:
+        monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+        with refusal("No space left on device"):
             journal.append(RECORDS[1])
-        one_line(error)
     assert list(Contents.read(journal.path).records.values()) == RECORDS[:1]
 
 
 def test_interrupt_before_sync_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(file: int) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
-
     def append() -> None:
         with Journal(tmp_path) as journal:
             journal.append(RECORDS[0])
-            monkeypatch.setattr(os, "fsync", interrupt)
+            monkeypatch.setattr(os, "fsync", Mock(side_effect=KeyboardInterrupt))
             journal.append(RECORDS[1])
 
     with pytest.raises(KeyboardInterrupt):
@@ -240,30 +201,9 @@ def replaced_by_a_copy(path: Path) -> None:
     path.with_name("copy").replace(path)
 
 
-def deleted(path: Path) -> None:
-    path.unlink()
-
-
-def truncated(path: Path) -> None:
-    os.truncate(path, 10)
-
-
-def overwritten(path: Path) -> None:
-    """In place, by something longer."""
-    path.write_bytes(FOREIGN * 20)
-
-
-def moved(path: Path) -> None:
-    path.parent.rename(path.parent.with_name("elsewhere"))
-
-
-def removed(path: Path) -> None:
-    shutil.rmtree(path.parent)
-
-
 def taken_over(path: Path) -> None:
     """The folder is moved, and another run has made one of the same name."""
-    moved(path)
+    path.parent.rename(path.parent.with_name("elsewhere"))
     path.parent.mkdir()
     path.write_bytes(FOREIGN)
 
@@ -282,19 +222,28 @@ def stopped(folder: Path, line: list[str] | None = None) -> Iterator[Journal]:
         line.append(told)
 
 
-CHANGES = (replaced, replaced_by_a_copy, deleted, truncated, overwritten, moved, removed, taken_over)
-each_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "replaced": replaced,
+    "replaced by a copy": replaced_by_a_copy,
+    "deleted": Path.unlink,
+    "truncated": lambda path: os.truncate(path, 10),
+    "overwritten in place by something longer": lambda path: path.write_bytes(FOREIGN * 20),
+    "folder moved": lambda path: path.parent.rename(path.parent.with_name("elsewhere")),
+    "folder removed": lambda path: shutil.rmtree(path.parent),
+    "folder taken over": taken_over,
+}
+each_change = pytest.mark.parametrize("change", CHANGES)
 
 
 @each_change
-def test_rescued_results_replace_no_file(change: Callable[[Path], None], tmp_path: Path) -> None:
+def test_rescued_results_replace_no_file(change: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with Journal(out) as journal:
         journal.append(RECORDS[0])
     path, old = out / FILE, out / SAVED
     with stopped(out) as journal:
         journal.append(RECORDS[1])
-        change(path)
+        CHANGES[change](path)
         left = path.read_bytes() if path.exists() else None
         if out.exists():
             old.write_text("of an earlier accident")
@@ -307,13 +256,16 @@ def test_rescued_results_replace_no_file(change: Callable[[Path], None], tmp_pat
 
 @each_change
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_removed_journal_is_noticed_at_end(change: Callable[[Path], None], interrupted: bool, tmp_path: Path) -> None:
+def test_removed_journal_is_noticed_at_end(change: str, interrupted: bool, tmp_path: Path) -> None:
     with stopped(tmp_path / "out") as journal:
+        journal.path.chmod(0o600)
         journal.append(RECORDS[0])
-        change(journal.path)
+        CHANGES[change](journal.path)
         if interrupted:
             raise KeyboardInterrupt
-    assert list(Contents.read(tmp_path / "out" / SAVED).records.values()) == RECORDS[:1]
+    saved = tmp_path / "out" / SAVED
+    assert list(Contents.read(saved).records.values()) == RECORDS[:1]
+    assert saved.stat().st_mode & 0o777 == 0o600
 
 
 def test_rescued_results_join_existing_ones(tmp_path: Path, llpbench: LLPBench) -> None:
@@ -323,7 +275,7 @@ def test_rescued_results_join_existing_ones(tmp_path: Path, llpbench: LLPBench) 
         replaced(journal.path)
         journal.append(RECORDS[1])
     command = line[0].partition("Join them: ")[2].partition(";")[0]
-    assert llpbench(*shlex.split(command)[1:]).code == 0
+    llpbench.succeed(*shlex.split(command)[1:])
     assert len(Contents.read(journal.path).records) == 3
 
 
@@ -332,22 +284,14 @@ def test_results_go_to_other_folder_if_needed(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spare"))
     with stopped(tmp_path / "out") as journal:
         journal.append(RECORDS[0])
-        removed(journal.path)
+        shutil.rmtree(tmp_path / "out")
         (tmp_path / "out").write_text("a file by now")
     assert list(Contents.read(tmp_path / "spare" / SAVED).records.values()) == RECORDS[:1]
 
 
-def test_rescued_results_keep_permissions(tmp_path: Path) -> None:
-    with stopped(tmp_path) as journal:
-        journal.path.chmod(0o600)
-        journal.append(RECORDS[0])
-        deleted(journal.path)
-    assert (tmp_path / SAVED).stat().st_mode & 0o777 == 0o600
-
-
 def test_nothing_is_rescued_without_results(tmp_path: Path) -> None:
     with Journal(tmp_path / "out") as journal:
-        removed(journal.path)
+        shutil.rmtree(tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with stopped(tmp_path / "out") as journal:
         replaced(journal.path)
@@ -369,12 +313,22 @@ def test_failed_run_removes_only_its_empty_journal(tmp_path: Path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from typing import Any
 from filelock import FileLock
-with FileLock(Path(sys.argv[1])):
-    print("locked", flush=True)
+from llpbench.results.journal import Journal
+path = Path(sys.argv[1])
+with Journal(path) if path.is_dir() else FileLock(path):
+    print("open", flush=True)
     sys.stdin.read()
 """
+
+
+def holder(path: Path) -> subprocess.Popen[bytes]:
+    """Another process, which writes to the journal of a folder, or holds a lock file."""
+    command = [sys.executable, "-c", HOLD, str(path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"open\n"
+    return process
 
 
 def test_removed_lock_file_is_recreated(tmp_path: Path) -> None:
@@ -392,22 +346,16 @@ def test_lost_lock_ends_run(tmp_path: Path) -> None:
     with stopped(tmp_path) as journal:
         journal.append(RECORDS[0])
         (tmp_path / LOCK).unlink()
-        holder = subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(tmp_path / LOCK)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"locked\n"
+        other = holder(tmp_path / LOCK)
         try:
             journal.append(RECORDS[1])
         finally:
-            holder.communicate()
+            other.communicate()
     assert list(Contents.read(journal.path).records.values()) == RECORDS[:1]
     assert list(Contents.read(tmp_path / SAVED).records.values()) == RECORDS[:2]
 
 
-def test_run_with_lost_journal_keeps_all_results(
-    plugin: Path, tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_with_lost_journal_keeps_all(plugin: Path, tmp_path: Path, llpbench: LLPBench, monkeypatch: Any) -> None:
     """As one by Ray does (`test_executors.py`)."""
     out, append = tmp_path / "out", Journal.append
     written: list[Any] = []
@@ -471,22 +419,18 @@ def read_with(folder: Path, *damaged: bytes) -> Contents:
 
 
 @pytest.mark.parametrize(
-    ("line", "path", "value"),
-    [*((RUN_LINE, *fault) for fault in FAULTS), *((SEARCH_LINE, *fault) for fault in SEARCH_FAULTS)],
+    ("line", "fault"),
+    [
+        *((json.dumps(changed(RUN_LINE, {path: value})).encode(), path) for path, value in FAULTS),
+        *((json.dumps(changed(SEARCH_LINE, {path: value})).encode(), path) for path, value in SEARCH_FAULTS),
+        *((line, "") for line in NO_RECORDS),
+    ],
 )
-def test_warning_names_wrong_field(line: Any, path: str, value: object, tmp_path: Path) -> None:
-    (warning,) = read_with(tmp_path, json.dumps(changed(line, {path: value})).encode()).warnings
-    where, _, fault = warning.partition(": ")
-    assert where == f"line 2 of {str(tmp_path / FILE)!r}"
-    assert fault.startswith("spec" if path == "spec.depth" else path)
-    assert warning.isprintable()
-    assert len(warning) < 500
-
-
-@pytest.mark.parametrize("line", NO_RECORDS)
-def test_invalid_line_gives_one_warning(line: bytes, tmp_path: Path) -> None:
+def test_invalid_line_gives_one_warning_that_names_the_wrong_field(line: bytes, fault: str, tmp_path: Path) -> None:
     (warning,) = read_with(tmp_path, line).warnings
-    assert warning.startswith(f"line 2 of {str(tmp_path / FILE)!r}: ")
+    where, _, told = warning.partition(": ")
+    assert where == f"line 2 of {str(tmp_path / FILE)!r}"
+    assert told.startswith("spec" if fault == "spec.depth" else fault)
     assert warning.isprintable()
     assert len(warning) < 500
 
