@@ -100,7 +100,7 @@ def test_failure_never_replaces_success(tmp_path: Path) -> None:
     bad, good = journal(tmp_path / "a", failed("a")), journal(tmp_path / "b", record("a", 0.8))
     one = journal(tmp_path / "c", record("a", 0.8), failed("a"))
     for found in (merge([bad, good]), merge([good, bad]), Contents.read(one)):
-        assert [run["status"] for run in found.records.values()] == ["ok"]
+        assert [[run["status"] for run in kept] for kept in found.runs.values()] == [["ok"]]
 
 
 def test_newer_code_replaces_older_without_dispute(tmp_path: Path) -> None:
