@@ -122,6 +122,7 @@ def searched(
     shared = ("schema", "method", "dataset", "memory_mb", "versions", "numerics", "code", "libraries", "hardware")
     made = {
         **{name: run[name] for name in (*shared, "finished")},  # type: ignore[literal-required]
+        "times": {"total": 120.0},
         "best": {
             name: Chosen(trial=3, cell=cell.id, params=dict(cell.params), value=value, default=base)
             for name, (cell, value, base) in best.items()

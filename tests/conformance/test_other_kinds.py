@@ -76,11 +76,11 @@ def sorting_the_table(table: Table, rows: IntArray, size: int, rng: Generator) -
     return cut(rows, size)
 
 
-def overlapping(_: Table, rows: IntArray, size: int, _rng: Generator) -> IntArray:
+def overlapping(_table: Table, rows: IntArray, size: int, _rng: Generator) -> IntArray:
     return np.tile(rows[:size], (len(rows) // size, 1))
 
 
-def shuffled(_: Table, rows: IntArray, size: int, _rng: Generator) -> IntArray:
+def shuffled(_table: Table, rows: IntArray, size: int, _rng: Generator) -> IntArray:
     return cut(np.random.permutation(rows), size)  # noqa: NPY002
 
 
@@ -96,7 +96,7 @@ def by_first_number(table: Table, rows: IntArray, size: int, _rng: Generator) ->
         ("seeded", shuffled, "draw random numbers only from the given generator"),
         ("harmless", sorting_the_table, "it modifies the table"),
         ("awkward", by_first_number, "categories alone: IndexError"),
-        ("keyed", lambda _, rows, _rng: grouped(rows, np.arange(len(rows)) // 50), "of one bag are in several bags"),
+        ("keyed", lambda _table, rows, _rng: grouped(rows, np.arange(len(rows)) // 50), "are in several bags"),
     ],
 )
 def test_faulty_bagging_is_caught(caught: Catch, check: str, bagging: Any, message: str) -> None:

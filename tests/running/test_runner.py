@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -374,9 +375,10 @@ def test_careless_plugin_does_not_change_other_results(plugin: Path, tmp_path: P
     careless.write_text(CARELESS)
     found, shown = [], []
     for methods, executor in ((OTHERS, "debug"), (f"careless,{OTHERS}", "inline")):
-        flags = {"plugin": (str(plugin), str(careless)), "methods": methods, "bag_sizes": "8", "executor": executor}
+        flags = {"methods": methods, "bag_sizes": "8", "executor": executor, "epochs": "3", "encoders": "mlp"}
+        settings, display = make_settings(plugin, tmp_path / executor, **flags), Silent()
         with as_they_were():
-            summary, display = run(plugin, tmp_path / executor, epochs="3", encoders="mlp", **flags)
+            summary = runner.run(replace(settings, plugin=(str(plugin), str(careless))), display)
         records = summary.contents.records.values()
         assert {record["status"] for record in records} == {"ok"}
         found.append(timeless([record for record in records if record["spec"]["method"] != "careless"]))

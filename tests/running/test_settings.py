@@ -92,7 +92,7 @@ def test_repeated_options_accumulate(tmp_path: Path) -> None:
     settings = resolve({"plugin": ("/b.py", "/a.py"), "set": ("dllp.hidden=256", "x-v1.5.y=a=b.c")}, config=path)
     assert settings.plugin == ("/a.py", "/b.py")
     dllp = {"hidden": "256", "dropout": 0.2}
-    assert settings.set == {"supervised": {"hidden": 128}, "x-v1.5": {"y": "a=b.c"}, "dllp": dllp}
+    assert settings.set == {"supervised": {"hidden": 9}, "x-v1.5": {"y": "a=b.c"}, "dllp": dllp}
 
 
 @pytest.mark.parametrize(
