@@ -163,6 +163,12 @@ class Result(NamedTuple):
     err: str
 
 
+def done(result: Result) -> Result:
+    """Require that a command succeeded."""
+    assert result.code == 0, result.err
+    return result
+
+
 def refused(result: Result) -> str:
     """Return the one line of a command that was refused."""
     assert (result.code, result.out) == (2, ""), result.err
@@ -200,9 +206,7 @@ class LLPBench:
 
     def succeed(self, *words: str) -> Result:
         """Require that a command succeeds."""
-        result = self(*words)
-        assert result.code == 0, result.err
-        return result
+        return done(self(*words))
 
 
 @pytest.fixture
