@@ -45,7 +45,8 @@ def test_columns_keep_order_of_frame_and_get_kind_from_dtype() -> None:
     assert table.categories == (("x", "y"), ("False", "True"))
     np.testing.assert_array_equal(table.numeric, [[1, 0.5], [2, np.nan], [3, 1.5]])
     np.testing.assert_array_equal(table.categorical, [[0, 1], [1, 0], [0, 1]])
-    assert (table.numeric.dtype, table.categorical.dtype, table.row_labels.dtype) == (float, np.int64, np.int64)
+    arrays = (table.numeric, table.categorical, table.row_labels)
+    assert [array.dtype.name for array in arrays] == ["float64", "int64", "int64"]
 
 
 TEXTS = ["b", None, "a", "b"]

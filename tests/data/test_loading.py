@@ -87,10 +87,10 @@ def test_data_dir_comes_before_environment_and_cache(
     assert len(shop.visits) == 1
 
 
-def refused(message: str, name: str = "people", *place: Path, **how: bool) -> str:
+def refused(message: str, name: str = "people", place: Path | None = None, download: bool = True) -> str:
     """Loading fails in one line that holds `message`, and leaves nothing in the cache."""
     with pytest.raises(LLPBenchError, match=message) as caught:
-        load_table(name, *place, **how)
+        load_table(name, place, download=download)
     assert "\n" not in str(caught.value)
     assert not [path for path in _cache_path(name).parent.rglob("*") if path.suffix != ".lock"]
     return str(caught.value)
