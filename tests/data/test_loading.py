@@ -1,4 +1,4 @@
-"""Where datasets are searched, which facts are checked, what is cached; downloads from servers that fail or answer."""
+"""Where datasets are searched, which facts are checked, which files are cached; downloads that fail or succeed."""
 
 from __future__ import annotations
 
