@@ -104,7 +104,7 @@ def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None
     merged = _sorted(merge(journals, prefer))  # an unreadable journal must leave nothing behind
     if parts:
         try:
-            write_published(folder, merged)
+            _write_published(folder, merged)
             path.unlink(missing_ok=True)
         except OSError as error:
             raise LLPBenchError(
@@ -129,7 +129,7 @@ def _place(record: Record) -> tuple[str, ...]:
     return (*parts, spec["pretraining"], record["cell"], f"{record['seed']:06d}")
 
 
-def write_published(folder: Path, contents: Contents) -> None:
+def _write_published(folder: Path, contents: Contents) -> None:
     """Write the shards of these records, and the excerpt of those that count. Unchanged files are not rewritten.
 
     Raises `OSError`.

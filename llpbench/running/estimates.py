@@ -36,7 +36,7 @@ _LEAST_SHARE = 0.05
 """Least share of an estimate's basis that is shown."""
 
 
-class Basis(Enum):
+class _Basis(Enum):
     """Origin of an estimate, the most accurate first, with the factor that includes four of five jobs."""
 
     SAME = "this journal", 1.5
@@ -53,7 +53,7 @@ class Basis(Enum):
 class Estimate:
     """An estimated time. The true time probably lies between `low` and `high`."""
 
-    bases: Mapping[Basis, float] = field(default_factory=dict)
+    bases: Mapping[_Basis, float] = field(default_factory=dict)
     """Seconds by basis."""
 
     @property
@@ -79,7 +79,7 @@ class Estimate:
         if self.high < 1.0:
             return "less than a second"
         least = _LEAST_SHARE * self.seconds
-        origin = " and ".join(basis.text for basis in Basis if self.bases.get(basis, 0.0) >= least)
+        origin = " and ".join(basis.text for basis in _Basis if self.bases.get(basis, 0.0) >= least)
         return f"about {duration(self.seconds)} ({duration(self.low)} to {duration(self.high)}, from {origin})"
 
     def scaled(self, seconds: float) -> Estimate:
@@ -87,9 +87,9 @@ class Estimate:
         return Estimate({basis: part * seconds / self.seconds for basis, part in self.bases.items() if part})
 
     @staticmethod
-    def sum(parts: Iterable[tuple[Basis, float]]) -> Estimate:
+    def sum(parts: Iterable[tuple[_Basis, float]]) -> Estimate:
         """Return the time of all parts, one after the other."""
-        bases: defaultdict[Basis, float] = defaultdict(float)
+        bases: defaultdict[_Basis, float] = defaultdict(float)
         for basis, seconds in parts:
             bases[basis] += seconds
         return Estimate(bases)
@@ -233,7 +233,7 @@ class Estimator:
         """Return the peak memory of a job's process; None if no similar cell has run on a CPU."""
         return self._memory.get(_memory_key(False, job.cell.spec))
 
-    def _parts(self, jobs: Iterable[Job]) -> Iterator[tuple[Basis, float]]:
+    def _parts(self, jobs: Iterable[Job]) -> Iterator[tuple[_Basis, float]]:
         """Yield the times of training and of pretraining."""
         known = set(self._pretrained)
         for job in jobs:
@@ -245,14 +245,14 @@ class Estimator:
                     known |= new
                     yield self._part(work, len(new))
 
-    def _part(self, work: _Work, runs: float) -> tuple[Basis, float]:
+    def _part(self, work: _Work, runs: float) -> tuple[_Basis, float]:
         if (timing := self._timings.seconds(work, _NEAR)) is not None:
-            return (Basis.SAME if timing[1] == _SAME else Basis.NEAR), timing[0] * runs
+            return (_Basis.SAME if timing[1] == _SAME else _Basis.NEAR), timing[0] * runs
         timing = self._published.seconds(work)
         assert timing is not None, "work of each kind is published"
         guessed = timing[1] > _NEAR or (self._gpu and work.kind[0] != "fit")
         seconds = self._timings.relative_to(self._published, work.kind[0]) * timing[0] * runs
-        return (Basis.GUESS if guessed else Basis.PUBLISHED), seconds
+        return (_Basis.GUESS if guessed else _Basis.PUBLISHED), seconds
 
     @cached_property
     def _published(self) -> _Timings:

@@ -43,7 +43,7 @@ _MOST_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
-class RunSummary:
+class _RunSummary:
     """The outcome of a run."""
 
     plan: Plan
@@ -87,7 +87,7 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     return plan, estimate
 
 
-def run(settings: Settings, display: Display) -> RunSummary:
+def run(settings: Settings, display: Display) -> _RunSummary:
     """Run missing and stale cells, and write the results to the journal in `settings.out`.
 
     Raises `LLPBenchError` for bad settings, bad data and a journal that cannot be written, and `KeyboardInterrupt` on
@@ -109,7 +109,7 @@ def run(settings: Settings, display: Display) -> RunSummary:
             for doubt in plan.doubts:
                 display.say(doubt, warning=True)
             left = _execute(settings, plan, journal, display, end)
-        return RunSummary(plan, left, journal.contents)
+        return _RunSummary(plan, left, journal.contents)
 
 
 def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, end: float) -> int:

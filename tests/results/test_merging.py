@@ -23,7 +23,7 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.report.comparing import compare
 from llpbench.report.terminal import render
 from llpbench.results.journal import FILE, SHARD_SUFFIX, SHARDS, Contents, Journal, contains, shards
-from llpbench.results.merging import EXCERPT, SHIPPED, journal_files, merge, merge_into, shipped_cells, write_published
+from llpbench.results.merging import EXCERPT, SHIPPED, _write_published, journal_files, merge, merge_into, shipped_cells
 from llpbench.results.staleness import stale_reasons
 
 LEADERBOARDS = Path(__file__).parents[2] / "leaderboards"
@@ -258,7 +258,7 @@ def contents_of(*records: Record | TuningRecord) -> Contents:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A published folder with two datasets."""
-    write_published(tmp_path, contents_of(record("a"), record("b"), record("a", dataset="credit")))
+    _write_published(tmp_path, contents_of(record("a"), record("b"), record("a", dataset="credit")))
     return tmp_path
 
 
@@ -278,7 +278,7 @@ def test_only_merging_changes_published_folder_and_only_shards_with_new_runs(fol
     with pytest.raises(LLPBenchError):
         Journal(folder)
     with pytest.raises(LLPBenchError, match=r"'\.\./x'"):
-        write_published(tmp_path / "new", contents_of(record("a", dataset="../x")))
+        _write_published(tmp_path / "new", contents_of(record("a", dataset="../x")))
     merge_into(folder, [*journal_files(str(folder)), journal.path])
     after = {path.name: path.stat().st_ino for path in shards(folder)}
     assert {name for name in after if after[name] != before[name]} == {f"credit{SHARD_SUFFIX}"}
@@ -299,7 +299,7 @@ def test_excerpt_has_what_boards_show(tmp_path: Path) -> None:
     run["results"]["mpiou"]["test"]["accuracy"] = None
     run["results"]["auc"]["validation"] = None
     run["results"]["likelihood"] = run["results"]["auc"]
-    write_published(tmp_path, contents_of(run, worst, search, record("x", 0.8), record("x", 0.7)))
+    _write_published(tmp_path, contents_of(run, worst, search, record("x", 0.8), record("x", 0.7)))
     excerpt = Contents.read(tmp_path / EXCERPT)
     assert excerpt.tunings == {search["tuning"]: search}
     assert excerpt.records.keys() == {run["run"], worst["run"]}, "runs with different results do not count"

@@ -25,7 +25,7 @@ from llpbench.core.record import Record
 from llpbench.results.journal import Contents
 from llpbench.results.merging import journal_files
 from llpbench.running.display import Display, figure
-from llpbench.running.estimates import Basis, Estimate, Estimator, _timings_of
+from llpbench.running.estimates import Estimate, Estimator, _Basis, _timings_of
 from llpbench.running.obstacles import Obstacle, Resolved, obstacles, resolver
 from llpbench.running.planning import Plan, Planned, expand
 from llpbench.running.schedule import Job, Schedule
@@ -240,7 +240,7 @@ def seconds_of(estimator: Estimator, cell: Cell, seeds: int = 1) -> float:
     return estimator.estimate(Job(cell, tuple(range(seeds)))).seconds
 
 
-def bases_of(estimator: Estimator, *cells: Cell) -> set[Basis]:
+def bases_of(estimator: Estimator, *cells: Cell) -> set[_Basis]:
     return set(estimator.total([Job(cell, (0,)) for cell in cells]).bases)
 
 
@@ -251,12 +251,12 @@ def test_estimate_is_median_of_nearest_runs() -> None:
     assert seconds_of(estimator, cell) == pytest.approx(20)
     estimator.learn(make_record(other_data, seconds=90))
     assert seconds_of(estimator, cell) == pytest.approx(90 * (48842 * 14) / (45211 * 16)), "rows times columns"
-    assert bases_of(estimator, cell) == {Basis.NEAR}
+    assert bases_of(estimator, cell) == {_Basis.NEAR}
     for seconds in (1, 30, 4):
         estimator.learn(make_record(cell, seconds=seconds))
     assert seconds_of(estimator, cell) == pytest.approx(4)
     assert seconds_of(estimator, cell, seeds=10) == pytest.approx(40)
-    assert bases_of(estimator, cell) == {Basis.SAME}
+    assert bases_of(estimator, cell) == {_Basis.SAME}
     assert estimator.total([Job(cell, (0,)), Job(cell, (1, 2))]).seconds == pytest.approx(12)
     assert estimator.total([]) == Estimate()
 
@@ -288,11 +288,13 @@ def test_estimates_ignore_failures_and_other_hardware() -> None:
         of_published(make_record(cell), gpu=True),
         of_published(make_record(cell, hardware=gpu)),
     ):
-        assert bases_of(estimator, cell) == {Basis.GUESS}
+        assert bases_of(estimator, cell) == {_Basis.GUESS}
     assert seconds_of(of_journal(make_record(cell, hardware=gpu), gpu=True), cell) == pytest.approx(1)
     assert seconds_of(of_journal(make_record(direct), gpu=True), direct) == pytest.approx(1)
-    assert bases_of(of_published(gpu=True), a_cell()) == {Basis.GUESS}
-    assert bases_of(of_published(gpu=True), a_cell("bag-mean-linear")) == {Basis.PUBLISHED}, "a fit uses the CPU anyway"
+    assert bases_of(of_published(gpu=True), a_cell()) == {_Basis.GUESS}
+    assert bases_of(of_published(gpu=True), a_cell("bag-mean-linear")) == {_Basis.PUBLISHED}, (
+        "a fit uses the CPU anyway"
+    )
     known, on_gpu = make_cell_of(), make_record(make_cell_of(), seconds=0.1, hardware=gpu)
     assert seconds_of(of_others(make_record(known, seconds=40.0), on_gpu, on_gpu), known) == pytest.approx(40.0)
 
@@ -317,7 +319,7 @@ def a_cell(method: str = "dllp", **options: Any) -> Cell:
 def test_own_runs_calibrate_machine_speed() -> None:
     cell, other, fit = a_cell("dllp"), a_cell("tabllp-bdc"), a_cell("bag-mean-linear")
     usual = of_published()
-    assert bases_of(usual, other, fit) == {Basis.PUBLISHED}
+    assert bases_of(usual, other, fit) == {_Basis.PUBLISHED}
     own = make_record(cell, seconds=3 * seconds_of(usual, cell), epochs=10)
     estimator = of_published(own)
     assert seconds_of(estimator, other) == pytest.approx(3 * seconds_of(usual, other))
@@ -339,10 +341,10 @@ def test_stated_factor_covers_four_of_five_published_cells() -> None:
                 seconds.setdefault(json.dumps(run["spec"]), []).append(run["times"]["total"])
         for spec, taken in seconds.items():
             estimate = estimator.estimate(Job(Cell.of(json.loads(spec)), (0,)))
-            if estimate.bases.keys() == {Basis.PUBLISHED}:
+            if estimate.bases.keys() == {_Basis.PUBLISHED}:
                 misses.append(math.log(median(taken) / estimate.seconds))
     assert len(misses) > 200
-    assert sum(abs(miss) <= math.log(Basis.PUBLISHED.factor) for miss in misses) / len(misses) > 0.8
+    assert sum(abs(miss) <= math.log(_Basis.PUBLISHED.factor) for miss in misses) / len(misses) > 0.8
     assert abs(median(misses)) < 0.3
 
 
@@ -386,11 +388,11 @@ def test_finished_pretraining_is_not_estimated() -> None:
 
 
 def test_estimate_states_range_and_origin() -> None:
-    assert str(Estimate({Basis.SAME: 600.0})) == "about 10 min (7 min to 15 min, from this journal)"
-    both = str(Estimate({Basis.SAME: 600.0, Basis.GUESS: 600.0}))
+    assert str(Estimate({_Basis.SAME: 600.0})) == "about 10 min (7 min to 15 min, from this journal)"
+    both = str(Estimate({_Basis.SAME: 600.0, _Basis.GUESS: 600.0}))
     assert both.endswith("from this journal and a rough guess)")
-    assert str(Estimate({Basis.SAME: 600.0, Basis.GUESS: 1.0})).endswith("from this journal)")
-    assert str(Estimate()) == str(Estimate({Basis.GUESS: 0.2})) == "less than a second"
+    assert str(Estimate({_Basis.SAME: 600.0, _Basis.GUESS: 1.0})).endswith("from this journal)")
+    assert str(Estimate()) == str(Estimate({_Basis.GUESS: 0.2})) == "less than a second"
 
 
 JOB = Job(make_cell_of(), (0, 1))

@@ -34,8 +34,8 @@ from llpbench.results.staleness import stale_reasons
 from llpbench.running import runner
 from llpbench.running.display import Display
 from llpbench.running.executors import Listener, Outcome
-from llpbench.running.executors.debug import Debug
-from llpbench.running.runner import RunSummary
+from llpbench.running.executors.debug import _Debug
+from llpbench.running.runner import _RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.training import device
 
@@ -79,7 +79,7 @@ class Silent(Display):
         self.jobs.append(str(job))
 
 
-def run(plugin: Path, out: Path, **flags: Any) -> tuple[RunSummary, Silent]:
+def run(plugin: Path, out: Path, **flags: Any) -> tuple[_RunSummary, Silent]:
     display = Silent()
     return runner.run(make_settings(plugin, out, **flags), display), display
 
@@ -233,10 +233,10 @@ def test_out_of_memory_job_is_retried_alone(tiny_bench: Path, tmp_path: Path, mo
         status = "out-of-memory" if cell.method == "quick-b" or (first and len(seeds) == 3) else "ok"
         return [make_record(cell, seed, status if seed > 0 else "ok") for seed in seeds]  # type: ignore[arg-type]
 
-    class TwoSlots(Debug):
+    class TwoSlots(_Debug):
         slots = 2
 
-    def choose(settings: Any, *_: object) -> tuple[Debug, str]:
+    def choose(settings: Any, *_: object) -> tuple[_Debug, str]:
         return TwoSlots(settings.environment, crowded), ""  # type: ignore[arg-type]
 
     monkeypatch.setattr(runner, "_pick_executor", choose)
@@ -259,7 +259,7 @@ def test_job_without_record_is_reported(tiny_bench: Path, tmp_path: Path, monkey
     }
     tried: list[tuple[int, bool, int]] = []
 
-    class Unlucky(Debug):
+    class Unlucky(_Debug):
         def run(self, schedule: Schedule, listener: Listener) -> None:
             while (job := schedule.next()) is not None:
                 size = job.cell.bag_size or 0

@@ -15,7 +15,7 @@ from llpbench.running.schedule import RunCell, Schedule
 from llpbench.running.settings import Settings
 
 
-class Debug:
+class _Debug:
     """Executor that runs one job after the other in this process, so that a debugger can stop in them.
 
     It shows the traceback of each failure. It cannot end a job that takes too long, and code that ends its process ends
@@ -40,7 +40,7 @@ class Debug:
                 listener.notify(job, job.run(self._environment, partial(listener.progressed, job), self._run))
 
 
-EXECUTOR = Debug
+EXECUTOR = _Debug
 
 
 @contextmanager

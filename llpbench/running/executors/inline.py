@@ -12,7 +12,7 @@ from llpbench.running.settings import Settings
 from llpbench.running.worker import Worker
 
 
-class Inline:
+class _Inline:
     """Executor that runs one job after the other in one worker."""
 
     name = "inline"
@@ -33,4 +33,4 @@ class Inline:
                 listener.notify(job, worker.run_job(job, schedule.limit(job), partial(listener.notify, job)))
 
 
-EXECUTOR = Inline
+EXECUTOR = _Inline

@@ -59,7 +59,7 @@ class _RunningJob:
     started: bool = False
 
 
-class RayExecutor:
+class _RayExecutor:
     """Executor that runs as many jobs as the machine or cluster has room for, each in a worker of its own."""
 
     name = "ray"
@@ -267,7 +267,7 @@ class RayExecutor:
         return min(megabytes, self._nodes.least_megabytes)
 
 
-EXECUTOR = RayExecutor
+EXECUTOR = _RayExecutor
 
 
 def _require_port(address: str) -> None:
