@@ -23,7 +23,7 @@ from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Ragged
 from llpbench.core.metrics import holdout_criteria
 from llpbench.data.bag_tables import BagLabels
 from llpbench.owndata import fitting, progress, scoring
-from llpbench.owndata.fitting import threads_for
+from llpbench.owndata.fitting import FitSettings
 
 
 def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, BaggedRows]:
@@ -123,12 +123,12 @@ def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_small_tables_use_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "_cores", lambda: 5)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(5), raising=False)
     for jobs, expected in ((None, 1), (-1, 5), (1, 1), (2, 2)):
-        with threads_for(jobs, 1000):
+        with FitSettings(n_jobs=jobs)._threads(1000):
             assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
             assert workers() == expected
-    with threads_for(2, fitting._SMALL + 1):
+    with FitSettings(n_jobs=2)._threads(fitting._SMALL + 1):
         assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {2}
         assert workers() == 2
 
