@@ -160,6 +160,12 @@ class Result(NamedTuple):
     err: str
 
 
+def done(result: Result) -> Result:
+    """Require that a command succeeded."""
+    assert result.code == 0, result.err
+    return result
+
+
 def refused(result: Result) -> str:
     """Return the one line of a command that was refused."""
     assert (result.code, result.out) == (2, ""), result.err

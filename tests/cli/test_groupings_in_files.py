@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from bench import LLPBench, refused
+from bench import LLPBench, done, refused
 from districts import counted, people
 
 from llpbench import LLPClassifier
@@ -36,16 +36,14 @@ def test_rows_without_bag_in_one_grouping_are_counted_once(rows: pd.DataFrame, l
     pd.read_csv("b.csv").iloc[1:].to_csv("b.csv", index=False)
     dropped = ((rows["home"] == "own") & (rows["half"] == 0)).sum()
     for name in ("strength", "bag-mean-linear.strength"):
-        result = llpbench(*FIT, *BOTH, "--drop-unmatched", "--set", f"{name}=2")
-        assert result.code == 0, result.err
+        result = done(llpbench(*FIT, *BOTH, "--drop-unmatched", "--set", f"{name}=2"))
         assert f"dropped: {dropped} rows" in result.out
         assert "400 rows in 19 bags" in result.out
         assert float((LLPClassifier.load("model").params or {})["strength"]) == 2
 
 
 def test_two_groupings_in_files_are_used(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    result = llpbench(*FIT, *BOTH)
-    assert result.code == 0, result.err
+    result = done(llpbench(*FIT, *BOTH))
     assert "400 rows in 20 bags" in result.out
     model = LLPClassifier.load("model")
     assert ("own", "0") in {*model.bags_}
@@ -54,8 +52,7 @@ def test_two_groupings_in_files_are_used(rows: pd.DataFrame, llpbench: LLPBench)
     assert llpbench("predict", "model", "rows.csv", "--out", "new.csv").code == 0
     assert len(pd.read_csv("new.csv")) == len(rows)
     for grouping in (BOTH[2:4], BOTH[6:]):  # labels of one part, and of two
-        result = llpbench("predict", "model", "rows.csv", *grouping, "--whole-bags", "--out", "whole.csv")
-        assert result.code == 0, result.err
+        done(llpbench("predict", "model", "rows.csv", *grouping, "--whole-bags", "--out", "whole.csv"))
         found = pd.read_csv("whole.csv")
         keys = grouping[1].split("+")
         expected = pd.read_csv("a.csv" if len(keys) == 1 else "b.csv").set_index(keys)["yes"]
@@ -83,8 +80,7 @@ def votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.Series:
 
 
 def test_counts_file_with_ranges_is_read(votes: pd.Series, llpbench: LLPBench) -> None:
-    result = llpbench(*RANGES, "--counts", "yes", "--out", "model")
-    assert result.code == 0, result.err
+    result = done(llpbench(*RANGES, "--counts", "yes", "--out", "model"))
     assert "'<8'" in result.err
     known = LLPClassifier.load("model").bag_counts_[:, 1]
     assert (known[votes >= 8] == votes[votes >= 8]).all()

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from bench import LLPBench, Result, refused
+from bench import LLPBench, Result, done, refused
 from districts import counted, people
 
 from llpbench import LLPClassifier
@@ -59,12 +59,10 @@ def demand_same_files(folder: Path) -> pd.DataFrame:
     [("parts", []), ("rows.csv", ["--bag-column", "district"]), ("parts/*.parquet", ["--bag-column", "district"])],
 )
 def test_streamed_predictions_equal_in_memory(folder: Path, llpbench: LLPBench, rows: str, bag: list[str]) -> None:
-    result = fit(llpbench, rows, "--out-of-core")
-    assert result.code == 0, result.err
+    done(fit(llpbench, rows, "--out-of-core"))
     for ending in ("csv", "parquet"):
         for way in WAYS:
-            result = llpbench("predict", "model", rows, *bag, f"--{way}", "--out", f"{way}.{ending}")
-            assert result.code == 0, result.err
+            done(llpbench("predict", "model", rows, *bag, f"--{way}", "--out", f"{way}.{ending}"))
     assert len(demand_same_files(folder)) == 600
     assert not list(folder.glob(".*"))
 
@@ -73,48 +71,40 @@ WHOLE = ["predict", "model", "--bag-column", "district", "--whole-bags"]
 GROUPS = ["estimate", "model", "--bag-column", "district", "--by", "town,owns"]
 
 
-@pytest.fixture
-def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bags are processed in several pieces, more than are kept in memory."""
-    monkeypatch.setattr(bag_effects, "PIECE_ROWS", 64)
-    monkeypatch.setattr(group_estimates, "_PIECES_IN_MEMORY", 2)
-
-
-def suppress(name: str) -> None:
-    """Remove the counts of a bag."""
-    table = pd.read_csv("bags.csv").astype({"no": float, "yes": float})
-    table.loc[table["district"] == name, ["no", "yes"]] = np.nan
-    table.to_csv("bags.csv", index=False)
-
-
-@pytest.mark.usefixtures("pieces")
 @pytest.mark.parametrize("command", [WHOLE, GROUPS])
 @pytest.mark.parametrize(
     ("rows", "bags", "method"),
     [("parts", [], "bag-gp"), ("rows.csv.gz", ["--bags", "bags.csv", "--counts", "no,yes"], "auto")],
 )
 def test_streamed_whole_bags_equal_in_memory(
-    folder: Path, llpbench: LLPBench, command: list[str], rows: str, bags: list[str], method: str
+    folder: Path,
+    llpbench: LLPBench,
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    rows: str,
+    bags: list[str],
+    method: str,
 ) -> None:
+    """Bags are processed in several pieces, more than are kept in memory; the counts of one are unknown."""
+    monkeypatch.setattr(bag_effects, "PIECE_ROWS", 64)
+    monkeypatch.setattr(group_estimates, "_PIECES_IN_MEMORY", 2)
     every = pd.read_csv("rows.csv").assign(people=lambda rows: 1 + rows["id"] % 3)
     every.sample(frac=1, random_state=0).to_csv("rows.csv.gz", index=False)
+    table = pd.read_csv("bags.csv").set_index("district")
     if weights := ["--weight-column", "people"] * bool(bags):
-        table = pd.read_csv("bags.csv").set_index("district")
         total = every.groupby("district")["people"].sum()
         yes = (total * table["yes"] / table.sum(axis=1)).round().astype(int)
-        pd.DataFrame({"no": total - yes, "yes": yes}).reset_index().to_csv("bags.csv", index=False)
-    suppress("d07")
+        table = pd.DataFrame({"no": total - yes, "yes": yes})
+    table.drop("d07").reindex(table.index).to_csv("bags.csv")
     assert fit(llpbench, rows, "--out-of-core", *weights, method=method).code == 0
     told = {}
     for ending in ("csv", "parquet"):
         for way in WAYS:
-            result = llpbench(*command, rows, *bags, *weights, f"--{way}", "--out", f"{way}.{ending}")
-            assert result.code == 0, result.err
+            result = done(llpbench(*command, rows, *bags, *weights, f"--{way}", "--out", f"{way}.{ending}"))
             told[way] = result.out.replace(way, "")
     assert told["out-of-core"] == told["in-memory"]
     one = demand_same_files(folder)
     if command is WHOLE:
-        table = pd.read_csv("bags.csv").set_index("district")
         sums = one.groupby("district")["count_yes" if weights else "probability_yes"].sum()
         assert np.allclose(sums.drop("d07"), table["yes"].drop("d07"))
         assert not np.isclose(sums["d07"], round(sums["d07"]))
@@ -139,14 +129,6 @@ def test_batch_of_unknown_bags_among_known_ones_is_not_warned_of(llpbench: LLPBe
         rows.assign(district=rows["district"].where(rows.index < known, "new")).to_csv("new.csv", index=False)
         result = llpbench("predict", "model", "new.csv", "--bag-column", "district", "--out-of-core", "--out", "p.csv")
         assert (result.code, "were not in fit" in result.err) == (0, known == 0)
-
-
-@pytest.mark.usefixtures("folder")
-def test_options_that_need_all_rows_are_refused(llpbench: LLPBench) -> None:
-    assert fit(llpbench, "parts").code == 0
-    new = ["parts", "--out", "new.csv", "--out-of-core"]
-    for command in (WHOLE, GROUPS):
-        assert "--out-of-core" in refused(llpbench(*command, *new, "--drop-unmatched"))
 
 
 def test_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBench) -> None:
@@ -181,8 +163,7 @@ def test_fit_out_of_core_equals_fit_in_memory_if_all_rows_fit(llpbench: LLPBench
 def test_sample_has_all_rows_of_random_bags_and_is_reported(folder: Path, llpbench: LLPBench) -> None:
     every = pd.read_csv("rows.csv").sample(frac=1, random_state=0)
     every.to_csv("rows.csv", index=False)
-    result = fit(llpbench, "rows.csv", "--out-of-core", "--most-rows", "300", method="bag-mean-linear")
-    assert result.code == 0, result.err
+    result = done(fit(llpbench, "rows.csv", "--out-of-core", "--most-rows", "300", method="bag-mean-linear"))
     model = LLPClassifier.load(folder / "model")
     sizes = every["district"].value_counts()
     assert 250 < model.bag_sizes_.sum() <= 300

@@ -1,57 +1,27 @@
-"""`llpbench fit`, `predict` and `choose`, from files to files."""
+"""`llpbench fit`, `predict`, `choose` and `estimate`, from files to files."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from bench import LLPBench
-from districts import counted, people
+from bench import LLPBench, done, refused
+from districts import counted
 
 from llpbench import LLPClassifier
 
 FIT = ["fit", "rows.csv", "--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--out", "model"]
+ASK = ["estimate", "process", "zones.csv", "--bag-column", "district", "--out", "groups.csv"]
 QUICK = ["--method", "count-gbdt", "--set", "trees=100", "--leave-out", "id"]
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Rows and bags as CSV and parquet, and a model in `fitted` as `FIT` and `QUICK` make it."""
-    tmp_path = tmp_path_factory.mktemp("own")
-    frame, bags, votes = people(300, 12)
-    rows = frame.assign(district=[int(bag[1:]) for bag in bags], id=np.arange(300))
-    table = counted(rows["district"], np.array(["no", "yes"])[votes]).rename_axis("district").reset_index()
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    rows.set_index("id").to_parquet(tmp_path / "rows.parquet")
-    table.to_csv(tmp_path / "bags.csv", index=False)
-    table.to_parquet(tmp_path / "bags.parquet")
-    counts = table.set_index(table["district"].astype(str))[["no", "yes"]]
-    model = LLPClassifier("count-gbdt", params={"trees": 100})
-    model.fit(
-        pd.read_csv(tmp_path / "rows.csv")[["age", "owns", "town", "job"]], rows["district"].astype(str), counts=counts
-    )
-    model.save(tmp_path / "fitted")
-    return tmp_path
-
-
-@pytest.fixture
-def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with copies of these files."""
-    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def test_fit_and_predict_from_files(folder: Path, llpbench: LLPBench) -> None:
-    result = llpbench(*FIT, *QUICK, "--numbers", "scores")
-    assert result.code == 0, result.err
+    result = done(llpbench(*FIT, *QUICK, "--numbers", "scores"))
     assert "count-gbdt, 300 rows in 12 bags, 4 features, classes no, yes: fitted in" in result.out
-    result = llpbench("predict", "model", "rows.csv", "--out", "new.parquet")
-    assert result.code == 0, result.err
+    done(llpbench("predict", "model", "rows.csv", "--out", "new.parquet"))
     found = pd.read_parquet(folder / "new.parquet")
     assert list(found.columns) == ["district", "id", "prediction", "probability_no", "probability_yes"]
     rows = pd.read_csv(folder / "rows.csv")
@@ -90,10 +60,11 @@ def test_whole_bag_labels_match_counts(folder: Path, llpbench: LLPBench, monkeyp
     for other in ([], ["--bags", "bags.csv", "--proportions", "share"]):
         table = pd.read_csv(folder / "bags.csv")
         table.assign(share=table["yes"] / (table["yes"] + table["no"])).to_csv(folder / "bags.csv", index=False)
-        result = llpbench(
-            "predict", "model", "rows.csv", "--bag-column", "district", "--whole-bags", *other, "--out", "new.csv"
+        done(
+            llpbench(
+                "predict", "model", "rows.csv", "--bag-column", "district", "--whole-bags", *other, "--out", "new.csv"
+            )
         )
-        assert result.code == 0, result.err
         found = pd.read_csv(folder / "new.csv")
         assert (counted(found["district"], found["prediction"])["yes"].to_numpy() == table["yes"]).all()
         assert np.allclose(found.groupby("district")["probability_yes"].sum(), table["yes"], atol=1e-6)
@@ -103,8 +74,7 @@ def test_whole_bag_labels_match_counts(folder: Path, llpbench: LLPBench, monkeyp
 def fitted_proba(llpbench: LLPBench, *flags: str) -> Any:
     """Probabilities of all rows by the linear method, fitted with `flags`."""
     linear = ["--method", "bag-mean-linear", "--leave-out", "id"]
-    result = llpbench("fit", "rows.csv", "--bag-column", "district", "--out", "model", *linear, *flags)
-    assert result.code == 0, result.err
+    done(llpbench("fit", "rows.csv", "--bag-column", "district", "--out", "model", *linear, *flags))
     assert llpbench("predict", "model", "rows.csv", "--out", "new.csv").code == 0
     return pd.read_csv("new.csv").filter(like="probability").to_numpy()
 
@@ -155,8 +125,7 @@ def test_dropped_columns_are_named(folder: Path, llpbench: LLPBench) -> None:
     table = table.astype({"yes": float})
     table.loc[1:2, "yes"] = np.nan
     table.to_csv("bags.csv", index=False)
-    result = llpbench(*FIT, *QUICK, "--drop-unmatched", "--suppress-impossible")
-    assert result.code == 0, result.err
+    result = done(llpbench(*FIT, *QUICK, "--drop-unmatched", "--suppress-impossible"))
     assert f"dropped: {lost} rows without a known bag, 1 bag without rows" in result.out
     assert "suppressed: 2 bags" in result.out
     assert "suppressed: 1 bag with counts" in result.out
@@ -166,8 +135,7 @@ CHOOSE = ["choose", *FIT[1:-2], "--methods", "bag-mean-linear,bag-soft-label-lin
 
 
 def test_choose_compares_on_held_out_bags(folder: Path, llpbench: LLPBench) -> None:
-    result = llpbench(*CHOOSE, "--repeats", "1", "--folds", "4")
-    assert result.code == 0, result.err
+    result = done(llpbench(*CHOOSE, "--repeats", "1", "--folds", "4"))
     assert "Use bag-mean-linear" in result.out
     assert all(name in result.out for name in ("bag-mean-linear", "bag-soft-label-linear", "bag-share"))
     assert not [path for path in folder.iterdir() if path.is_dir() and path.name == "choice"]
@@ -196,8 +164,7 @@ def test_files_match_numeric_bags_of_python(keys: list[str], folder: Path, llpbe
         (["--whole-bags"], model.disaggregate(features, bags)),
     ):
         asked = ["predict", "of-python", "rows.csv", "--bag-column", "+".join(keys), *flags, "--out", "new.csv"]
-        result = llpbench(*asked)
-        assert result.code == 0, result.err
+        done(llpbench(*asked))
         assert np.allclose(pd.read_csv(folder / "new.csv")[["probability_0", "probability_1"]], wanted, atol=1e-9)
     result = llpbench("predict", "of-python", "rows.csv", "--bag-column", "district+id+job", "--out", "new.csv")
     assert result.code == 2
@@ -210,8 +177,7 @@ def test_time_column_holds_out_later_bags(column: str, llpbench: LLPBench) -> No
     rows, table = pd.read_csv("rows.csv"), pd.read_csv("bags.csv")
     rows.assign(day=(rows["district"] + 1).map("2024-01-{:02}".format)).to_csv("rows.csv", index=False)
     table.assign(week=11 - table["district"]).to_csv("bags.csv", index=False)
-    result = llpbench(*CHOOSE, "--folds", "2", "--time-column", column)
-    assert result.code == 0, result.err
+    result = done(llpbench(*CHOOSE, "--folds", "2", "--time-column", column))
     assert "later" in result.out
     assert ("'day'" in result.err) == (column != "day")  # a feature that names the bags, unless it is their time
 
@@ -247,3 +213,81 @@ def test_files_in_the_wrong_order_are_named(llpbench: LLPBench) -> None:
     swapped = {"rows.csv": "bags.csv", "bags.csv": "rows.csv"}
     result = llpbench(*(swapped.get(part, part) for part in FIT))
     assert "--bags" in result.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_group_estimates_are_written_printed_and_drawn(llpbench: LLPBench) -> None:
+    result = done(llpbench(*ASK, "--by", "zone,owns", "--plot", "groups.svg", "--class", "no"))
+    assert "6 groups in 12 bags" in result.out
+    found, bags, rows = (pd.read_csv(f"{name}.csv") for name in ("groups", "bags", "zones"))
+    assert list(found.columns[:5]) == ["district", "zone", "owns", "class", "rows"]
+    is_overall = found["district"] == "all"
+    overall = found[is_overall]
+    assert len(overall) == 12
+    totals = overall.groupby("class")["count"].sum().to_dict()
+    assert totals == pytest.approx(bags[["no", "yes"]].sum().to_dict(), abs=1e-3)  # files have six digits
+    inside = found[~is_overall].groupby(["district", "class"])["count"].sum().unstack().rename(index=int)
+    assert np.allclose(inside.sort_index(), bags[["no", "yes"]])
+    features = rows[["age", "owns", "town", "job", "zone"]]
+    expected = LLPClassifier.load("process").estimate(features, rows["district"].astype(str), ["zone", "owns"])
+    numbers = expected.select_dtypes("number").drop(columns="class", errors="ignore")
+    assert np.allclose(numbers, found[[*numbers]], rtol=1e-5)
+    digits = pd.read_csv("groups.csv", dtype=str)["share"].str.replace(r"^0\.0*|e.*|\.", "", regex=True).str.len()
+    assert digits.max() <= 6
+    drawn = Path("groups.svg").read_text(encoding="utf-8")
+    for row in overall.itertuples():
+        interval = f"[{100 * row.share_lower:.1f}, {100 * row.share_upper:.1f}]"
+        assert interval in result.out
+        if row._4 == "no":
+            assert f"{row.zone}, {row.owns}" in drawn
+            assert f"{100 * row.share:.1f} {interval}" in drawn
+    rows.assign(zone=rows.index % 20).to_csv("zones.csv", index=False)
+    assert llpbench(*ASK, "--by", "zone").out.count("[") == 12
+    assert llpbench(*ASK, "--by", "town", "--plot", "groups.svg").code == 0
+    assert "nan" in Path("groups.svg").read_text(encoding="utf-8")  # rows without a town
+
+
+@pytest.mark.usefixtures("folder")
+def test_estimate_accepts_other_bags_and_methods(llpbench: LLPBench) -> None:
+    rows, bags = pd.read_csv("zones.csv"), pd.read_csv("bags.csv")
+    rows[rows["district"] < 6].to_csv("some.csv", index=False)
+    bags[bags["district"] < 6].assign(yes=bags["no"], no=bags["yes"]).to_csv("others.csv", index=False)
+    some = ["some.csv", "--bag-column", "district", "--by", "owns", "--out", "some-by.csv"]
+    assert "--method bag-gp" in refused(llpbench("estimate", "linear", *some))
+    done(llpbench("estimate", "process", *some, "--bags", "others.csv", "--counts", "no,yes"))
+    found = pd.read_csv("some-by.csv")
+    turned = found[(found["district"] == "all") & (found["class"] == "yes")]["count"].sum()
+    assert turned == pytest.approx(bags.loc[bags["district"] < 6, "no"].sum())
+
+
+@pytest.mark.usefixtures("folder")
+def test_where_selects_printed_groups(llpbench: LLPBench) -> None:
+    result = done(llpbench(*ASK, "--by", "zone,owns", "--where", "zone=z2,owns=True", "--where", "class=yes"))
+    printed = [line for line in result.out.splitlines() if line.startswith(("z1", "z2", "z3"))]
+    assert [line.split()[:3] for line in printed] == [["z2", "True", "yes"]]
+    found = pd.read_csv("groups.csv").query("district == 'all' and zone == 'z2' and owns and `class` == 'yes'")
+    assert f"{100 * found['share'].iloc[0]:.1f}" in printed[0]
+    result = llpbench(*ASK, "--by", "zone", "--where", "district=3")
+    assert len([line for line in result.out.splitlines() if line.startswith(("z1", "z2", "z3"))]) == 6
+    assert "two classes" in refused(llpbench(*ASK, "--by", "zone", "--among", "yes"))
+    assert "maybe" in refused(llpbench(*ASK, "--by", "zone", "--among", "yes,maybe"))
+    for wrong in ("sex=F", "zone=z9"):
+        assert wrong.partition("=")[0] in refused(llpbench(*ASK, "--by", "zone", "--where", wrong))
+
+
+@pytest.mark.usefixtures("folder")
+def test_unmatched_rows_are_dropped_on_request(llpbench: LLPBench) -> None:
+    plain = llpbench(*ASK, "--by", "zone")
+    assert plain.code == 0, plain.err
+    expected = pd.read_csv("groups.csv")
+    rows = pd.read_csv("zones.csv")
+    more = pd.concat([rows, rows.head(9).assign(district=99), rows.head(3).assign(district=None)], ignore_index=True)
+    more.to_csv("more.csv", index=False)
+    asked = [each.replace("zones.csv", "more.csv") for each in ASK]
+    assert llpbench(*asked, "--by", "zone").code == 2
+    result = done(llpbench(*asked, "--by", "zone", "--drop-unmatched"))
+    assert "12 of 312 rows" in result.err
+    assert np.allclose(pd.read_csv("groups.csv").select_dtypes("number"), expected.select_dtypes("number"))
+    out = ["--bag-column", "district", "--out", "p.csv", "--whole-bags", "--drop-unmatched"]
+    assert llpbench("predict", "process", "more.csv", *out).code == 0
+    assert len(pd.read_csv("p.csv")) == 300

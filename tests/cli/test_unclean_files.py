@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bench import LLPBench
+from bench import LLPBench, done
 
 from llpbench import LLPClassifier
 
@@ -43,8 +43,7 @@ def fit(llpbench: LLPBench, *flags: str, rows: str = "rows.csv", bags: str = "ba
 
 
 def probabilities(llpbench: LLPBench, rows: str) -> Any:
-    result = llpbench("predict", "model", rows, "--out", "new.csv")
-    assert result.code == 0, result.err
+    done(llpbench("predict", "model", rows, "--out", "new.csv"))
     return pd.read_csv("new.csv").filter(like="probability").to_numpy()
 
 
@@ -128,11 +127,9 @@ def test_special_column_names_work(rows: pd.DataFrame, llpbench: LLPBench) -> No
     rows.rename(columns={"district": "area+zone", "income": "income, EUR"}).to_csv("named.csv", index=False)
     command = ["fit", "named.csv", "--bags", "votes.csv", *LINEAR, "--types", "income, EUR=number"]
     for keys, counts in (("area+zone", "Doe, Jane,Roe, Richard"), (" area+zone", '"Doe, Jane","Roe, Richard"')):
-        result = llpbench(*command, "--bag-column", keys, "--counts", counts)
-        assert result.code == 0, result.err
+        done(llpbench(*command, "--bag-column", keys, "--counts", counts))
         assert list(LLPClassifier.load("model").classes_) == ["Doe, Jane", "Roe, Richard"]
-    result = llpbench("predict", "model", "named.csv", "--bag-column", "area+zone", "--out", "new.csv")
-    assert result.code == 0, result.err
+    done(llpbench("predict", "model", "named.csv", "--bag-column", "area+zone", "--out", "new.csv"))
     assert list(pd.read_csv("new.csv").columns)[:2] == ["area+zone", "prediction"]
 
 
@@ -154,15 +151,13 @@ def test_rows_that_stand_for_several_people_are_weighted(rows: pd.DataFrame, llp
     of_bags = pd.Series(model.bag_counts_[:, 1], index=model.bags_).sort_index()
     assert llpbench(*WHOLE, "--weight-column", "people").code == 2  # without --whole-bags
     assert llpbench(*WHOLE, "--whole-bags").code == 2  # without the weights of fit
-    result = llpbench(*WHOLE, "--whole-bags", "--weight-column", "people")
-    assert result.code == 0, result.err
+    done(llpbench(*WHOLE, "--whole-bags", "--weight-column", "people"))
     found = pd.read_csv("new.csv")
     assert len(found) == len(cells)
     assert np.allclose(found.groupby("district")["count_yes"].sum(), of_bags)
     assert np.allclose(found["count_yes"] + found["count_no"], found["people"])
     groups = ["estimate", "model", "cells.csv", "--bag-column", "district", "--by", "town"]
-    result = llpbench(*groups, "--weight-column", "people", "--out", "groups.csv")
-    assert result.code == 0, result.err
+    done(llpbench(*groups, "--weight-column", "people", "--out", "groups.csv"))
     assert pd.read_csv("groups.csv")["rows"].iloc[:4].sum() == 2 * ROWS
     cells.assign(people=cells["people"].mask(cells.index == 3)).to_csv("cells.csv", index=False)
     result = fit(llpbench, "--weight-column", "people", rows="cells.csv")

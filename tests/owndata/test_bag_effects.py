@@ -1,24 +1,28 @@
-"""What counts of bags say of their rows: spread and effects, from predictions of bags that were held out."""
+"""What counts of bags say of their rows, from held-out bags; and what a fit or a prediction warns of."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from bagged import in_bags, rows_of
-from districts import counted, people
+from districts import counted, people, silent, warned
 from scipy.special import expit
 
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.owndata.bag_effects import KnownBags, held_out_predictions, rare_classes, shows_features_help
 from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.doubts import Doubts, Union
 from llpbench.owndata.fitting import FitSettings
 
 SIZE = 40
 BAG = np.repeat(np.arange(60), SIZE)
+_RNG = np.random.default_rng(0)
+LOGITS, EFFECTS = _RNG.normal(0, 1.5, 60 * SIZE), _RNG.normal(0, 1, 60)[BAG]  # of rows in random bags, and of each bag
 
 
 def log_loss(proba: FloatArray, labels: Any) -> float:
@@ -42,28 +46,19 @@ def drawn(share: FloatArray, seed: int = 1) -> IntArray:
     return (np.random.default_rng(seed).random(len(share)) < share).astype(np.int64)
 
 
-@pytest.fixture(scope="module")
-def rows() -> tuple[FloatArray, FloatArray]:
-    """Logits of rows in 60 random bags, and of each bag."""
-    rng = np.random.default_rng(0)
-    return rng.normal(0, 1.5, 60 * SIZE), rng.normal(0, 1, 60)[BAG]
-
-
-def test_stable_predictions_keep_spread(rows: tuple[FloatArray, FloatArray]) -> None:
-    logits, _ = rows
-    known = bagged(logits, drawn(expit(logits)))
-    learned = KnownBags.learn(known, two(expit(logits)), two(expit(logits)))
+def test_stable_predictions_keep_spread() -> None:
+    known = bagged(LOGITS, drawn(expit(LOGITS)))
+    learned = KnownBags.learn(known, two(expit(LOGITS)), two(expit(LOGITS)))
     assert learned.spread > 0.65
     assert learned.deviation < 0.15
     assert np.abs(learned.effects).max() < 0.2
 
 
-def test_unstable_predictions_shrink_to_share(rows: tuple[FloatArray, FloatArray]) -> None:
+def test_unstable_predictions_shrink_to_share() -> None:
     """In-sample predictions meet every bag; held-out ones are as far from them as chance."""
-    logits, effects = rows
-    truth, fitted = expit(0.3 * logits + effects), two(expit(logits + effects))
-    held_out = two(expit(logits + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
-    known, fresh = bagged(logits, drawn(truth)), drawn(truth, seed=2)
+    truth, fitted = expit(0.3 * LOGITS + EFFECTS), two(expit(LOGITS + EFFECTS))
+    held_out = two(expit(LOGITS + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
+    known, fresh = bagged(LOGITS, drawn(truth)), drawn(truth, seed=2)
     learned = KnownBags.learn(known, fitted, held_out)
     assert learned.spread < 0.45
     assert learned.deviation > 0.4
@@ -73,24 +68,22 @@ def test_unstable_predictions_shrink_to_share(rows: tuple[FloatArray, FloatArray
     assert loss < log_loss(in_sample(fitted, BAG)[:, 1], fresh) - 0.05
 
 
-def test_unsupported_rows_get_bag_share(rows: tuple[FloatArray, FloatArray]) -> None:
+def test_unsupported_rows_get_bag_share() -> None:
     """Features order the rows of a bag the wrong way, and other bags do not say so."""
-    logits, effects = rows
-    truth = expit(-0.3 * logits + effects)
-    known, fresh = bagged(logits, drawn(truth)), drawn(truth, seed=2)
-    held_out = two(expit(logits + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
-    learned = KnownBags.learn(known, two(expit(logits)), held_out)
+    truth = expit(-0.3 * LOGITS + EFFECTS)
+    known, fresh = bagged(LOGITS, drawn(truth)), drawn(truth, seed=2)
+    held_out = two(expit(LOGITS + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
+    learned = KnownBags.learn(known, two(expit(LOGITS)), held_out)
     assert learned.spread < 0.12
-    proba, share = learned(two(expit(logits)), BAG)[:, 1], known.proportions[BAG, 1]
+    proba, share = learned(two(expit(LOGITS)), BAG)[:, 1], known.proportions[BAG, 1]
     assert log_loss(proba, fresh) < log_loss((SIZE * share + 0.5) / (SIZE + 1), fresh) + 0.02
-    inside = proba[BAG == 7][np.argsort(logits[BAG == 7])]
+    inside = proba[BAG == 7][np.argsort(LOGITS[BAG == 7])]
     assert (np.diff(inside) > 0).all(), "rows keep their order"
 
 
-def test_count_noise_is_not_taken_for_effect(rows: tuple[FloatArray, FloatArray]) -> None:
-    logits, _ = rows
-    rng, proba = np.random.default_rng(1), two(expit(logits))
-    exact = bagged(logits, (rng.random(len(logits)) < expit(logits)).astype(np.int64))
+def test_count_noise_is_not_taken_for_effect() -> None:
+    rng, proba = np.random.default_rng(1), two(expit(LOGITS))
+    exact = bagged(LOGITS, (rng.random(len(LOGITS)) < expit(LOGITS)).astype(np.int64))
     counts = exact.counts + rng.normal(0, 8, 60)[:, None] * [-1, 1]
     noisy = (replace(exact, counts=counts, noise=noise) for noise in (8.0, 0.0))
     deviations = [KnownBags.learn(each, proba, proba).deviation for each in noisy]
@@ -168,3 +161,166 @@ def test_rare_classes_depend_on_bags_and_shares(bags: int, positives: int, expec
     index = np.arange(30 * bags).reshape(bags, 30)
     known = BaggedRows(Rows(nothing, nothing, nothing), index, np.tile([30.0 - positives, positives], (bags, 1)))
     assert rare_classes(known) == expected
+
+
+@pytest.mark.parametrize(
+    ("doubts", "told"),
+    [
+        (Doubts(0.0, 0.5, 0.8), []),
+        (Doubts(0.294, 0.5, 0.8), ["29 % of the variance"]),
+        (Doubts(0.0, 0.5, 0.104), ["rank correlation 0.10"]),
+        (Doubts(0.0, 0.93, 0.8), ["93 % of the estimated effects"]),
+        (Doubts(0.3, 0.95, 0.1), ["30 % of the variance", "95 % of the estimated effects", "rank correlation 0.10"]),
+        (Doubts(0.0, 0.95, 0.1, held_out=5.0), []),  # held-out bags replace other doubts
+        (Doubts(0.5, 0.95, 0.1, held_out=5.0), ["50 % of the variance"]),
+    ],
+)
+def test_warning_has_numbers(doubts: Doubts, told: list[str]) -> None:
+    assert bool(doubts.warning) == bool(told)
+    assert all(each in doubts.warning for each in told)
+    assert "\n" not in doubts.warning
+
+
+@pytest.mark.parametrize(
+    ("bags", "shares", "told"),
+    [
+        (40, (0.1, 0.9), r"^[5-9]\d % of the variance of bags' proportions[^\n]*$"),  # an effect that no feature tells
+        (8, (0.4, 0.4), "of the estimated effects of features is noise"),  # bags that differ by chance alone
+    ],
+)
+def test_doubtful_bags_are_warned_of(bags: int, shares: tuple[float, float], told: str) -> None:
+    rng = np.random.default_rng(0)
+    of_row = np.repeat(np.arange(bags), 25)
+    frame = pd.DataFrame({"a": rng.normal(size=len(of_row)), "b": rng.normal(size=len(of_row))})
+    votes = (rng.random(len(of_row)) < rng.uniform(*shares, bags)[of_row]).astype(int)
+    with warned("doubts", told, times=1):
+        model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, of_row, counts=counted(of_row, votes))
+    assert model.doubts_ is not None
+    assert model.doubts_.confounded == (bags == 40)
+
+
+@pytest.mark.parametrize("persons", [None, 0, 1])
+def test_explained_bags_are_not_warned_of_also_with_an_empty_class(persons: int | None) -> None:
+    frame, bags, votes = people(600, 40)
+    table = counted(bags, votes)
+    if persons is not None:
+        table[2] = 0
+        table.iloc[0] += [-persons, 0, persons]
+    with silent("" if persons is None else "doubts"):
+        model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=table)
+        assert LLPClassifier("bag-mean-linear").fit(frame, bags, counts=table).doubts_ is None
+    assert model.doubts_ is not None
+    assert model.doubts_.warning == ""
+    assert model.doubts_.agreement > 0.5
+    assert model.doubts_.noise < 0.7
+    assert (model.predict_proba(frame).mean(axis=0)[2:] < 0.02).all()
+
+
+@pytest.mark.filterwarnings("ignore::llpbench.core.errors.LLPBenchWarning")
+def test_bags_that_differ_less_than_by_chance_are_not_confounded() -> None:
+    sizes = np.array([15, 18, 21, 24, 27, 30])
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(sizes.sum(), 2)), columns=["a", "b"])
+    model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(
+        frame, np.repeat(np.arange(6), sizes), counts=dict(enumerate((sizes // 3).tolist()))
+    )
+    assert isinstance(model._model.predictor, Union)
+    assert model._model.predictor.process.unexplained > 0.2  # the process sees no difference from confounded bags
+    assert model.doubts_ is not None
+    assert (model.doubts_.unexplained, model.doubts_.confounded) == (0.0, False)
+
+
+def test_same_predictions_for_all_rows_are_warned_of() -> None:
+    """Every bag has the same share; and a learning rate at which a network learns nothing."""
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=800)})
+    bags, half = np.repeat(np.arange(20), 40), dict.fromkeys(range(20), 20)
+    with warned("same predictions", match=r"^the model gives all rows the same probabilities \(0.5, 0.5\)"):
+        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=half)
+    with silent():
+        LLPClassifier("bag-share").fit(frame, bags, counts=half)
+    params = {"weight_decay": 0.5, "learning_rate": 0.05}
+    with warned("same predictions"):
+        LLPClassifier("dllp", params=params, epochs=30).fit(frame * 0, bags, counts={bag: 8 + bag for bag in half})
+
+
+ROWS = 4000
+
+
+def rare(weight: float, share: float, seed: int = 0, rows: int = ROWS) -> tuple[pd.DataFrame, Any, Any, Any]:
+    """Rows of four features, with labels of a rare class that depend on the first one; bags of 50, and their counts."""
+    rng, bags = np.random.default_rng(seed), np.arange(rows) // 50
+    frame = pd.DataFrame(rng.normal(size=(rows, 4)), columns=list("abcd"))
+    offset = np.log(share / (1 - share)) - weight**2 / 2
+    labels = (rng.random(rows) < expit(weight * frame["a"].to_numpy() + offset)).astype(int)
+    return frame, labels, bags, pd.Series(labels).groupby(bags).sum()
+
+
+@pytest.mark.parametrize(("method", "params"), [("bag-mean-linear", {}), ("count-gbdt", {"trees": 100})])
+def test_uninformative_features_give_rare_class_its_share(method: str, params: dict[str, Any]) -> None:
+    frame, labels, bags, counts = rare(0.0, 0.015)
+    with warned("few positives", match=f"^{labels.sum()} of 4,000 rows"):
+        model = LLPClassifier(method, params=params).fit(frame, bags, counts=counts)
+    new, truth, *_ = rare(0.0, 0.015, seed=1)
+    proba = model.predict_proba(new)[:, 1]
+    share = labels.mean()
+    assert proba.mean() == pytest.approx(share, rel=0.05)
+    assert log_loss(proba, truth) < log_loss(np.full(ROWS, share), truth) * 1.02
+
+
+def test_informative_features_keep_spread() -> None:
+    frame, labels, bags, counts = rare(3.0, 0.05, rows=10_000)
+    with silent("few positives"):
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    new, truth, *_ = rare(3.0, 0.05, seed=1)
+    proba = model.predict_proba(new)[:, 1]
+    assert log_loss(proba, truth) < log_loss(np.full(ROWS, labels.mean()), truth) - 0.005
+
+
+def test_saved_calibrated_model_predicts_same(tmp_path: Path) -> None:
+    frame, _, bags, counts = rare(1.0, 0.015, rows=2000)
+    with warned("few positives"):
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    model.save(tmp_path / "model")
+    loaded = LLPClassifier.load(tmp_path / "model")
+    for of_rows in (None, bags):
+        assert np.array_equal(loaded.predict_proba(frame, of_rows), model.predict_proba(frame, of_rows))
+
+
+@pytest.mark.parametrize("people", [0, 3, 40])
+def test_small_class_among_three_keeps_share(people: int) -> None:
+    """Ridge on bag means gives a class of nobody 2 % of all rows."""
+    frame, labels, bags, _ = rare(1.0, 0.4)
+    labels[:: ROWS // people if people else 2 * ROWS][:people] = 2
+    counts = pd.crosstab(bags, labels).reindex(columns=[0, 1, 2], fill_value=0)
+    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    assert model.predict_proba(frame).mean(axis=0) == pytest.approx(counts.sum() / ROWS, abs=3e-4)
+    assert model.doubts_ is None
+
+
+def test_negative_noisy_counts_do_not_raise_share() -> None:
+    frame, _, bags, counts = rare(1.0, 0.015)
+    noisy = counts + np.random.default_rng(0).normal(0, 3, len(counts))
+    given = pd.DataFrame({0: 50 - noisy, 1: noisy})
+    with warned("few positives", match=f"^{noisy.sum():,.0f} of 4,000 rows"):
+        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=given, noise=3.0)
+    assert model.predict_proba(frame)[:, 1].mean() == pytest.approx(noisy.sum() / ROWS, rel=0.05)
+    assert noisy.clip(lower=0).sum() > 1.3 * noisy.sum()
+
+
+FRAME, BAGS, VOTES = people(600, 12)
+
+
+@pytest.mark.parametrize(
+    ("number", "label", "told"),
+    [
+        (600, "far", r"^all rows .* such as 'far' \(fit had 'd00' and 'd01'\):"),
+        (300, "far", "^300 of 600 rows .* such as 'far'"),
+        (450, None, "^450 of 600 rows .* or in no bag:"),
+        (100, "far", ""),
+    ],
+)
+def test_many_unknown_bags_are_warned_of(number: int, label: Any, told: str) -> None:
+    model, bags = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=counted(BAGS, VOTES)), BAGS.astype(object)
+    bags[:number] = label
+    with warned("unknown bags", match=told) if told else silent():
+        found = model.predict_proba(FRAME, bags)
+    assert np.array_equal(found[:number], model.predict_proba(FRAME)[:number])

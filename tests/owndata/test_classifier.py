@@ -13,13 +13,8 @@ import pytest
 import torch
 from districts import counted, people, silent, warned
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.impute import SimpleImputer
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GridSearchCV, GroupKFold
-from sklearn.pipeline import make_pipeline
 
-from llpbench import bag_scorer
 from llpbench.blocks import assigning
 from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.errors import LLPBenchError
@@ -111,24 +106,6 @@ def test_assigned_labels_are_most_likely(monkeypatch: pytest.MonkeyPatch) -> Non
             assert np.isclose(logits[np.arange(300), found].sum(), best)
 
 
-def test_known_bag_shifts_its_new_rows() -> None:
-    rng = np.random.default_rng(0)
-    bags = np.repeat(np.arange(30), 60)
-    odd = np.where(np.arange(30) % 2 == 0, -1.5, 1.5)[bags]  # of the bag alone
-    frame = pd.DataFrame({"x": rng.normal(size=len(bags))})
-    votes = (frame["x"] + odd + rng.logistic(size=len(bags)) > 0).astype(int)
-    model = LLPClassifier("count-gbdt", params=TREES).fit(frame, bags, counts=counted(bags, votes)[1])
-    new = pd.DataFrame({"x": np.zeros(3)})
-    known = model.predict_proba(new, bags=[0, 1, 99])[:, 1]
-    plain = model.predict_proba(new)[:, 1]
-    assert known[0] < plain[0] - 0.1
-    assert known[1] > plain[1] + 0.1
-    assert known[2] == plain[2]  # bag 99 was not in fit
-    share = votes[bags == 1].mean()
-    of_bag = model.predict_proba(frame[bags == 1], bags=np.ones(60, int))[:, 1].mean()
-    assert model.predict_proba(frame[bags == 1])[:, 1].mean() < of_bag < share  # moved, and not all the way
-
-
 def test_members_are_averaged() -> None:
     one, two = (fitted("count-gbdt", params=TREES, ensemble=number) for number in (1, 2))
     assert isinstance(two._model.predictor, MeanPredictor)
@@ -183,99 +160,6 @@ def test_networks_stop_by_held_out_bags(monkeypatch: pytest.MonkeyPatch) -> None
     one = clone(model).set_params(ensemble=1).fit(frame, bags, counts=table)
     for name, value in one._model.predictor.weights[0].items():  # the first member is the same alone
         assert np.allclose(value, first[name], atol=1e-4)
-
-
-class TestContract:
-    """scikit-learn's."""
-
-    def test_estimator_clones_with_parameters(self) -> None:
-        model = LLPClassifier("count-gbdt", params=TREES, random_state=3)
-        given = {"method": "count-gbdt", "params": TREES, "ensemble": 1, "random_state": 3, "encoder": "mlp"}
-        assert model.get_params().items() >= given.items()
-        assert model.fit(FRAME, BAGS, counts=TABLE) is model
-        fresh = clone(model)
-        for call in (fresh.predict, lambda rows: fresh.score(rows, VOTES), lambda _: fresh.effects()):
-            with pytest.raises(NotFittedError, match=r"^this LLPClassifier is not fitted yet\. Call fit") as error:
-                call(FRAME)
-            assert isinstance(error.value, LLPBenchError)  # the command line and notebooks show these in a line
-            assert error.value._render_traceback_() == [f"UnfittedError: {error.value}"]
-        again = fresh.fit(FRAME, BAGS, counts=TABLE)
-        assert np.array_equal(again.predict_proba(FRAME), model.predict_proba(FRAME))
-
-    def test_pipeline_is_selected_over_whole_bags(self) -> None:
-        frame, bags, votes = people(300, 12)
-        model = make_pipeline(SimpleImputer(), LLPClassifier("bag-mean-linear"))
-        given: dict[str, Any] = {"llpclassifier__counts": counted(bags, votes), "llpclassifier__unmatched": "drop"}
-        grid = {"llpclassifier__params": [{"strength": 1.0}, {"strength": 1e4}]}
-        search = GridSearchCV(model, grid, scoring=bag_scorer, cv=GroupKFold(3), error_score="raise")
-        search.fit(frame[["age"]], bags, groups=bags, **given)
-        assert search.best_params_ == {"llpclassifier__params": {"strength": 1.0}}
-
-    def test_bags_are_not_scored_as_classes(self) -> None:
-        model = fitted()
-        assert model.score(FRAME, VOTES) == (model.predict(FRAME) == VOTES).mean()
-        with pytest.raises(LLPBenchError, match=r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* score_"):
-            model.score(FRAME, ["new"] * 60)
-        numbered = model.fit(FRAME, np.arange(60) // 10, counts=dict.fromkeys(range(6), 4))
-        with pytest.raises(LLPBenchError, match="1 is both"):
-            numbered.score(FRAME[10:20], [1] * 10)
-
-    @pytest.mark.parametrize("long", [False, True])
-    def test_grid_search_scores_held_out_bags(self, long: bool) -> None:
-        """Without scoring=, and with names of nested hyperparameters."""
-        frame, bags, votes = people(300, 12)
-        frame, counts = frame[["age"]], counted(bags, votes)
-        given: dict[str, Any] = {"counts": counts.stack() if long else counts, "unmatched": "drop"}
-        grid = {"params__strength": [1.0, 1e4], "random_state": [3]}
-        found = [
-            GridSearchCV(LLPClassifier("bag-mean-linear"), grid, cv=GroupKFold(3), error_score="raise", **how).fit(
-                frame, bags, groups=bags, **given
-            )
-            for how in ({}, {"scoring": bag_scorer})
-        ]
-        assert found[0].best_params_ == {"params__strength": 1.0, "random_state": 3}
-        assert found[0].best_estimator_.params == {"strength": 1.0}
-        assert [*found[0].cv_results_["mean_test_score"]] == [*found[1].cv_results_["mean_test_score"]]
-        held = []
-        for a, b in GroupKFold(3).split(frame, groups=bags):
-            model = LLPClassifier("bag-mean-linear").fit(frame.iloc[a], bags[a], **given)  # of strength 1
-            held.append(model.score_bags(frame.iloc[b], bags[b], counts=counts.loc[np.unique(bags[b])])["kl"])
-        assert -np.mean(held) == pytest.approx(found[0].cv_results_["mean_test_score"][0])
-
-    def test_nested_parameter_keeps_others(self) -> None:
-        model = LLPClassifier("dllp", params={"weight_decay": 0.1}).set_params(params__learning_rate=0.01, epochs=3)
-        assert (model.params, model.epochs) == ({"weight_decay": 0.1, "learning_rate": 0.01}, 3)
-        with pytest.raises(ValueError, match="nonsense"):
-            model.set_params(nonsense__x=1)
-
-    def test_counts_of_fit_are_remembered(self, tmp_path: Path) -> None:
-        model = fitted()
-        expected = model.score_bags(FRAME, BAGS, counts=TABLE)
-        assert model.score_bags(FRAME, BAGS) == expected
-        model.save(tmp_path / "model")
-        assert LLPClassifier.load(tmp_path / "model").score_bags(FRAME, BAGS) == pytest.approx(expected)
-        with pytest.raises(LLPBenchError, match="new"):
-            model.score_bags(FRAME[:20], ["new"] * 20)
-        some = FRAME[BAGS < "d04"], BAGS[BAGS < "d04"]
-        found = model.score_bags(*some, counts=TABLE[:4])
-        with pytest.raises(LLPBenchError, match=r"2 of 6 bags with counts .* have no rows"):
-            model.score_bags(*some, counts=TABLE)
-        assert model.score_bags(*some, counts=TABLE, unmatched="drop") == found
-        assert model.score_bags(FRAME, BAGS, counts=TABLE[:4], unmatched="drop") == pytest.approx(found)
-
-    def test_attributes_and_tags_follow_scikit_learn(self) -> None:
-        model = fitted()
-        assert model.n_features_in_ == 4
-        assert list(model.feature_names_in_) == ["age", "owns", "town", "job"]
-        assert np.array_equal(model.predict_proba(FRAME[FRAME.columns[::-1]]), model.predict_proba(FRAME))
-        tags = model.__sklearn_tags__()
-        assert tags.estimator_type == "classifier"
-        assert tags.input_tags.allow_nan
-        assert tags.input_tags.categorical
-        array = FRAME[["age"]].to_numpy()
-        model.fit(array, BAGS, counts=TABLE)
-        assert not hasattr(model, "feature_names_in_")
-        assert model.predict(array).shape == (60,)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,23 @@
-"""Columns: their names, those that name the bags, and numbers written as text."""
+"""Columns: their names, those that name the bags, numbers written as text, sentinels, and how numbers are scaled."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from districts import silent, warned
+from scipy.special import expit
+from sklearn.metrics import roc_auc_score
 
 from llpbench import LLPClassifier, as_numbers, choose
+from llpbench.core.bags import FloatArray
 from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.numbers import NormalScores, _RobustScores
+from llpbench.owndata.columns import FeatureColumns, _number_range
 from llpbench.tables.column_names import matching_column, split_names
 from llpbench.tables.number_text import NumberText, numbers_as_text_warning, require_no_texts_among_numbers
 
@@ -51,7 +57,7 @@ def test_names_match_without_spaces_and_unicode_forms() -> None:
         matching_column(" no", ["no", "no "])
 
 
-ROWS, BAGS = 600, 20
+ROWS, BAGS = 1000, 20
 RNG = np.random.default_rng(0)
 OF_ROW = RNG.permutation(ROWS) % BAGS
 VOTES = (RNG.random(ROWS) < 0.2 + 0.03 * OF_ROW).astype(int)
@@ -77,25 +83,15 @@ def fit(column: Any, **given: Any) -> LLPClassifier:
         ((SIZE - YES)[OF_ROW], "counts or shares"),
         ((YES / SIZE)[OF_ROW].round(2), "counts or shares"),
         ((100 * YES / SIZE)[OF_ROW].round(1), "counts or shares"),
+        (INCOME[OF_ROW], ""),
+        (SIZE[OF_ROW], ""),
+        (1000 + OF_ROW**2, ""),
+        ([f"county {bag // 2}" for bag in OF_ROW], ""),
+        ([f"district {(row == 0) + bag}" for row, bag in enumerate(OF_ROW)], ""),
     ],
 )
-def test_column_of_bags_is_named_in_error(column: Any, what: str) -> None:
-    with warned("bag column", match=f"{what}.*'found'.*drop"):
-        fit(column)
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        INCOME[OF_ROW],
-        SIZE[OF_ROW],
-        1000 + OF_ROW**2,
-        [f"county {bag // 2}" for bag in OF_ROW],
-        [f"district {(row == 0) + bag}" for row, bag in enumerate(OF_ROW)],
-    ],
-)
-def test_bag_column_may_be_feature(column: Any) -> None:
-    with silent("bag column"):
+def test_column_that_names_bags_is_warned_of(column: Any, what: str) -> None:
+    with warned("bag column", match=f"{what}.*'found'.*drop") if what else silent("bag column"):
         fit(column)
 
 
@@ -210,3 +206,156 @@ def test_folds_do_not_repeat_checks() -> None:
     assert not choice.board["failure"].any()
     with pytest.raises(DataError, match="'abc'"):
         choose(written(399, "abc"), bag, counts=counts, methods=methods, progress=False)
+
+
+_RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {"age": _RNG.normal(50, 12, ROWS), "height": _RNG.normal(size=ROWS), "town": _RNG.choice(["a", "b"], ROWS)}
+)
+LABELS = pd.Series(np.random.default_rng(1).random(ROWS) < expit((FRAME["age"].to_numpy() - 50) / 4)).astype(int)
+
+
+def fitted(frame: pd.DataFrame, method: str = "bag-mean-linear", **settings: Any) -> LLPClassifier:
+    bags = np.arange(ROWS) // 20
+    return LLPClassifier(method, **settings).fit(frame, bags, counts=LABELS.groupby(bags).sum())
+
+
+def auc(frame: pd.DataFrame, method: str = "bag-mean-linear") -> float:
+    return float(roc_auc_score(LABELS, fitted(frame, method).predict_proba(frame)[:, 1]))
+
+
+@pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
+@pytest.mark.parametrize(("rows", "value"), [(1, 1e20), (1, -1e300), (10, -9999.0)])
+def test_sentinel_value_is_named(rows: int, value: float, method: str) -> None:
+    clean, frame = auc(FRAME, method), FRAME.copy()
+    frame.loc[: rows - 1, "age"] = value
+    with warned("extreme values", match=rf"^column 'age' .*{re.escape(f'{value:.15g}')} in {rows} of 1,000 rows"):
+        found = auc(frame, method)
+    assert found > clean - 0.03
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.random.default_rng(0).normal(size=500),
+        np.random.default_rng(0).lognormal(0, 3, 500),
+        np.random.default_rng(0).pareto(1.0, 500),
+        np.where(np.arange(500) < 495, 0.0, 1000.0 + np.arange(500)),  # most are zero
+        np.where(np.arange(500) < 400, 0.0, 1e6),  # a group of their own
+        np.repeat([0.0, 1.0], [499, 1]),
+        np.full(500, 7.0),
+        np.array([1.0, 2.0, 1e9]),  # too few rows to judge
+        np.array([np.nan] * 30 + [1.0] * 30),
+    ],
+)
+def test_other_columns_are_unchanged(values: FloatArray) -> None:
+    found = _number_range(values)
+    assert found.far == 0
+    assert np.array_equal(found(values), values, equal_nan=True)
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e-300])
+def test_extreme_magnitudes_stay_finite(factor: float) -> None:
+    scaled = FRAME.assign(age=FRAME["age"] * factor)
+    assert np.isfinite(fitted(scaled).predict_proba(scaled)).all()
+
+
+def test_unlike_new_rows_are_warned_of() -> None:
+    columns = FeatureColumns(FRAME)
+    often = FRAME.assign(age=FRAME["age"].where(np.arange(ROWS) % 2 == 0))
+    towns = FeatureColumns(pd.DataFrame({"town": ["a", "b"] * 50}))
+
+    def strange(number: int, of: int) -> pd.DataFrame:
+        return pd.DataFrame({"town": ["new"] * number + ["a"] * (of - number)})
+
+    with warned("extreme values", match="1,000 of 1,000 values of column 'age'.*outside those of fit"):
+        columns(FRAME.assign(age=1000 * FRAME["age"]))
+    with warned("missing values", match="100% .*'town' .* 0% "):
+        columns(FRAME.assign(town=None))
+    with warned("unknown categories", match="90% of the values of column 'town', such as 'new'"):
+        towns(strange(90, 100))
+    with warned("unknown categories"):
+        towns(strange(5, 5))
+    with silent():
+        columns(FRAME.assign(age=FRAME["age"] + 5))
+        columns(FRAME.head(10).assign(town=None))
+        FeatureColumns(often)(often.head(200))
+        towns(strange(40, 100))
+        towns(strange(4, 4))
+
+
+def test_several_missing_codes_are_found_but_not_zeros() -> None:
+    rng = np.random.default_rng(0)
+    usual = rng.normal(50, 10, 820)
+    for one, other in ((998.0, 999.0), (-666666666.0, -222222222.0), (-9999.0, 9999.0)):
+        values = np.append(usual, np.repeat([one, other], [100, 80]))
+        found = _number_range(values)
+        assert (found.low, found.high, found.far) == (usual.min(), usual.max(), 180)
+        assert np.isnan(found(values)[820:]).all()
+    for amounts in (rng.uniform(1, 100, 600), rng.lognormal(3, 1.5, 600)):
+        assert _number_range(np.append(np.zeros(400), amounts)).far == 0
+
+
+def test_far_new_rows_are_clipped() -> None:
+    model = fitted(FRAME)
+    new = FRAME.head(2).assign(age=[FRAME["age"].max(), 1e30])
+    with warned("extreme values", match=r"^X: 1 of 2 values of column 'age', such as 1e\+30, are far"):
+        high, far = model.predict_proba(new.assign(height=0.0, town="a"))[:, 1]
+    assert high < far < high + 0.2
+
+
+def test_single_far_value_counts_as_missing() -> None:
+    clean, frame = auc(FRAME), FRAME.copy()
+    frame.loc[::5, "age"] = -9999
+    with warned("extreme values", match="-9999 in 200 of 1,000 rows"):
+        assert auc(frame) > clean - 0.1
+    values = np.concatenate([[-1e6, -1e6], np.linspace(0, 10, 200), [1e30, np.nan]])  # far away at both ends
+    found = _number_range(values)
+    assert (found.low, found.high, found.far) == (0.0, 10.0, 3)
+    assert np.isnan(found(values)[[0, 1, -2, -1]]).all()
+    assert np.array_equal(found(values)[2:-2], values[2:-2])
+    assert _number_range(frame["age"].to_numpy()).far == 200
+    assert _number_range(np.where(np.arange(ROWS) % 5 < 3, -9999.0, FRAME["height"])).far == 0, "most rows"
+    assert _number_range(np.where(np.arange(ROWS) % 5 == 0, 1000.0, np.arange(ROWS) % 3)).far == 0, "few values"
+
+
+@pytest.mark.parametrize("method", ["dllp", "bag-mean-linear"])
+def test_constant_columns_change_nothing(method: str) -> None:
+    settings = {"epochs": 3} if method == "dllp" else {}
+    plain = fitted(FRAME, method, **settings).predict_proba(FRAME)
+    wider = FRAME.assign(country="x", year=2020, zero=0.0)
+    model = fitted(wider, method, **settings)
+    assert np.array_equal(model.predict_proba(wider), plain)
+    assert model.n_features_in_ == 6
+    assert np.array_equal(model.predict_proba(wider.assign(country="y", year=1999)), plain)
+
+
+@pytest.mark.parametrize("method", ["count-gbdt", "bag-gp"])
+def test_column_order_changes_nothing(method: str) -> None:
+    params = {"trees": 100} if method == "count-gbdt" else {}
+    turned = FRAME[["town", "height", "age"]]
+    one, other = (fitted(each, method, params=params) for each in (FRAME, turned))
+    assert np.allclose(one.predict_proba(FRAME), other.predict_proba(turned), atol=1e-6)  # sums in another order
+    if method == "bag-gp":
+        assert [each.name for each in one.effects()] == ["age", "height", "town"]
+        assert [each.name for each in other.effects()] == ["height", "age", "town"]
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "kind"),
+    [
+        ("dllp", {"encoder": "realmlp"}, _RobustScores),
+        ("dllp", {"encoder": "realmlp", "numbers": "z"}, type(None)),
+        ("dllp", {"numbers": "scores"}, NormalScores),
+        ("dllp", {}, type(None)),
+        ("bag-mean-linear", {"numbers": "robust"}, _RobustScores),
+        ("dllp", {"numbers": "ranks"}, LLPBenchError),
+        ("llp-gan", {"numbers": "scores"}, LLPBenchError),
+    ],
+)
+def test_number_scale_is_chosen_or_refused(method: str, settings: dict[str, Any], kind: type) -> None:
+    if issubclass(kind, LLPBenchError):
+        with pytest.raises(kind, match=settings["numbers"]):
+            fitted(FRAME, method, epochs=1, **settings)
+    else:
+        assert type(fitted(FRAME, method, epochs=1, **settings)._model.columns.scaler.transform) is kind

@@ -8,22 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bagged import rows_of
 from districts import counted, people, warned
 from scipy.special import expit
 
 from llpbench import LLPBenchError, LLPClassifier, cross_table
-from llpbench.core.bags import FloatArray, Rows
-from llpbench.owndata import group_estimates
-from llpbench.owndata.group_estimates import (
-    NUMBERS,
-    Groups,
-    _bounds,
-    _Cells,
-    _ClassCounts,
-    _EffectsOfGroups,
-    _warn_of_wide,
-)
+from llpbench.owndata.group_estimates import NUMBERS, Groups, _bounds, _Cells, _ClassCounts, _warn_of_wide
 from llpbench.owndata.logit_draws import ProcessDraws
 
 FAST = {"most_pairs": 0, "draws": 0}
@@ -39,59 +28,31 @@ def grouped(cells: dict[tuple[int, int], int]) -> _Cells:
     return _Cells(np.bincount(keys[:, 0]), keys[:, 1], int(keys[:, 1].max()) + 1)
 
 
-def drawn_counts(
-    rows: _Cells, proba: FloatArray, counts: _ClassCounts, tau: float, rng: np.random.Generator
-) -> FloatArray:
-    """Draws for a model that is sure of its logits."""
-    features = rows_of([[0.0]] * len(proba))
+def test_duncan_davis_bounds_match_hand_computation() -> None:
+    """Bag 0: 6 women and 4 men, 7 of class. Bag 1: 2 and 8, 1 of class. Bag 2: 3 and 2, unknown."""
+    rows = grouped({(0, 0): 6, (0, 1): 4, (1, 0): 2, (1, 1): 8, (2, 0): 3, (2, 1): 2})
+    least, most = _bounds(rows, _ClassCounts(np.array([7.0, 1.0, np.nan])))
+    assert least.tolist() == [3, 1, 0, 0, 0, 0]
+    assert most.tolist() == [6, 4, 1, 1, 3, 2]
 
-    def no_deviation(some: Rows, draws: slice) -> FloatArray:
-        return np.zeros((len(some.numeric), len(range(group_estimates._DRAWS)[draws])))
-
-    effects = _EffectsOfGroups(
-        rows.groups, counts, tau, lambda some, draws: no_deviation(some, draws)[:, : group_estimates._FIRST]
-    )
-    effects.add(rows, slice(0, len(rows.bag_sizes)), features, proba)
-    drawn = effects.draws(rng)
-    return group_estimates._drawn_counts(rows, features, proba, counts, no_deviation, drawn, effects.tau, rng)
+    for inexact in (_ClassCounts(np.array([7.0, 1.0, 2.0]), noise=2.0), _ClassCounts(np.ones(3), of_rows=False)):
+        least, most = _bounds(rows, inexact)
+        assert least.tolist() == [0] * 6
+        assert most.tolist() == [6, 4, 2, 8, 3, 2]
 
 
-class TestBounds:
-    def test_duncan_davis_bounds_match_hand_computation(self) -> None:
-        """Bag 0: 6 women and 4 men, 7 of class. Bag 1: 2 and 8, 1 of class. Bag 2: 3 and 2, unknown."""
-        rows = grouped({(0, 0): 6, (0, 1): 4, (1, 0): 2, (1, 1): 8, (2, 0): 3, (2, 1): 2})
-        least, most = _bounds(rows, _ClassCounts(np.array([7.0, 1.0, np.nan])))
-        assert least.tolist() == [3, 1, 0, 0, 0, 0]
-        assert most.tolist() == [6, 4, 1, 1, 3, 2]
-
-        for inexact in (_ClassCounts(np.array([7.0, 1.0, 2.0]), noise=2.0), _ClassCounts(np.ones(3), of_rows=False)):
-            least, most = _bounds(rows, inexact)
-            assert least.tolist() == [0] * 6
-            assert most.tolist() == [6, 4, 2, 8, 3, 2]
-
-
-class TestDraws:
-    def test_every_draw_matches_bag_counts(self) -> None:
-        rows = grouped({(0, 0): 6, (0, 1): 4, (1, 0): 2, (1, 1): 8})
-        proba = np.where(rows.bag_of_row == 0, 0.7, 0.1)
-        counts = _ClassCounts(np.array([7.0, 1.0]))
-        drawn = drawn_counts(rows, proba, counts, 0.1, np.random.default_rng(0))
-        assert (drawn[:2].sum(axis=0) == 7).all()
-        assert (drawn[2:].sum(axis=0) == 1).all()
-        assert drawn.std(axis=1).min() > 0
-
-    def test_draws_include_fractional_and_noisy_counts(self) -> None:
-        rng, sizes = np.random.default_rng(0), np.array([10, 10])
-        drawn = np.stack([_ClassCounts(np.array([2.25, np.nan])).drawn(sizes, rng) for _ in range(2000)])
-        assert set(drawn[:, 0]) == {2.0, 3.0}
-        assert drawn[:, 0].mean() == pytest.approx(2.25, abs=0.05)
-        assert np.isnan(drawn[:, 1]).all()
-        noisy = np.stack([_ClassCounts(np.array([5.0, 9.0]), noise=2.0).drawn(sizes, rng) for _ in range(2000)])
-        assert noisy[:, 0].std() == pytest.approx(2.0, abs=0.2)
-        assert noisy.max() == 10
-        sampled = np.stack([_ClassCounts(np.array([5.0, 0.0]), of_rows=False).drawn(sizes, rng) for _ in range(2000)])
-        assert sampled[:, 0].std() == pytest.approx(np.sqrt(2.5), abs=0.15)
-        assert (sampled[:, 1] == 0).all()
+def test_draws_include_fractional_and_noisy_counts() -> None:
+    rng, sizes = np.random.default_rng(0), np.array([10, 10])
+    drawn = np.stack([_ClassCounts(np.array([2.25, np.nan])).drawn(sizes, rng) for _ in range(2000)])
+    assert set(drawn[:, 0]) == {2.0, 3.0}
+    assert drawn[:, 0].mean() == pytest.approx(2.25, abs=0.05)
+    assert np.isnan(drawn[:, 1]).all()
+    noisy = np.stack([_ClassCounts(np.array([5.0, 9.0]), noise=2.0).drawn(sizes, rng) for _ in range(2000)])
+    assert noisy[:, 0].std() == pytest.approx(2.0, abs=0.2)
+    assert noisy.max() == 10
+    sampled = np.stack([_ClassCounts(np.array([5.0, 0.0]), of_rows=False).drawn(sizes, rng) for _ in range(2000)])
+    assert sampled[:, 0].std() == pytest.approx(np.sqrt(2.5), abs=0.15)
+    assert (sampled[:, 1] == 0).all()
 
 
 @pytest.fixture(scope="module")
@@ -100,142 +61,149 @@ def fitted() -> tuple[LLPClassifier, pd.DataFrame, Any, Any]:
     return gp(frame, bags, counted(bags, votes)), frame, bags, votes
 
 
-class TestEstimates:
-    def test_groups_sum_to_bag_and_total(self, fitted: Any) -> None:
-        model, frame, bags, votes = fitted
-        found = model.estimate(frame, bags, "job")
-        assert list(found.columns) == ["bag", "job", "class", *NUMBERS]
-        overall, inside = found[found["bag"] == "all"], found[found["bag"] != "all"]
-        sums = inside.groupby(["bag", "class"])["count"].sum().unstack()
-        assert np.allclose(sums, counted(bags, votes), atol=1e-6)
-        by_group = inside.groupby(["job", "class"], dropna=False)["count"].sum()
-        assert np.allclose(overall.set_index(["job", "class"])["count"].sort_index(), by_group.sort_index())
-        assert overall.groupby("class")["rows"].sum().tolist() == [600, 600]
-        expected = model.disaggregate(frame, bags)[(frame["job"] == "x").to_numpy(), 1].sum()
-        assert overall[(overall["job"] == "x") & (overall["class"] == 1)]["count"].item() == pytest.approx(expected)
-
-    def test_intervals_contain_estimate_within_bounds(self, fitted: Any) -> None:
-        model, frame, bags, _ = fitted
-        found = model.estimate(frame, bags, ["owns", "job"])
-        for what in ("count", "share"):
-            ends = found[[f"{what}_min", f"{what}_lower", what, f"{what}_upper", f"{what}_max"]].to_numpy()
-            assert (np.diff(ends, axis=1) >= -1e-9).all()
-        assert found["share_upper"].max() <= 1
-        assert ((found["count_upper"] - found["count_lower"]) > 0).mean() > 0.5
-
-    def test_pure_bag_is_certain_and_suppressed_has_no_bounds(self) -> None:
-        frame, bags, votes = people(600, 20, classes=3)
-        votes = np.where(bags == "d03", 1, np.where(bags == "d04", 0, votes))
-        counts = counted(bags, votes).astype(float)
-        counts.loc["d05"] = np.nan
-        found = gp(frame, bags, counts).estimate(frame, bags, "owns")
-        assert np.allclose(found.groupby(["bag", "owns"])["share"].sum(), 1)
-        unknown = found[found["bag"] == "d05"]
-        assert (unknown["count_min"] == 0).all()
-        assert (unknown["count_max"] == unknown["rows"]).all()
-        assert (unknown["count_upper"] > unknown["count_lower"]).all()
-        certain = found[found["bag"].isin(["d03", "d04"])]
-        assert (certain["count_lower"] == certain["count_upper"]).all()
-        assert (certain["share"] == (certain["class"] == np.where(certain["bag"] == "d03", 1, 0))).all()
-
-    @pytest.mark.parametrize("sampled", [False, True])
-    def test_estimates_repeat_with_seed_and_after_saving(self, sampled: bool, tmp_path: Path) -> None:
-        frame, bags, votes = people(600, 20)
-        model = gp(frame, bags, counted(bags, votes) * (3 if sampled else 1), sampled=sampled)
-        found = model.estimate(frame, bags, "job")
-        model.save(tmp_path / "model")
-        again = LLPClassifier.load(tmp_path / "model").estimate(frame, bags, "job")
-        pd.testing.assert_frame_equal(found, again, rtol=1e-6)
-        assert (found["count_min"] == 0).all() == sampled, "rows that are a sample have no bounds"
-        assert (found["count_max"] == found["rows"]).all() == sampled
-
-    def test_impossible_estimates_are_refused(self, fitted: Any) -> None:
-        model, frame, bags, votes = fitted
-        with pytest.raises(LLPBenchError, match="'job'"):
-            model.estimate(frame, pd.Series(bags, name="job"), "job")
-        linear = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
-        with pytest.raises(LLPBenchError, match="bag-gp"):
-            linear.estimate(frame, bags, "job")
-
-    def test_intervals_cover_simulated_truth(self) -> None:
-        """Districts with effects of their own; groups of known effects."""
-        inside: list[bool] = []
-        widths: list[float] = []
-        for seed in range(3):
-            rng = np.random.default_rng(seed)
-            district = np.repeat(np.arange(40), 30)
-            old = rng.random(1200) < expit(rng.normal(0, 1, 40))[district]
-            frame = pd.DataFrame({"old": old, "sex": rng.choice(["f", "m"], 1200)})
-            logits = -0.5 + 1.2 * old + 0.6 * (frame["sex"] == "f") + rng.normal(0, 0.3, 40)[district]
-            label = (rng.random(1200) < expit(logits)).astype(int)
-            model = LLPClassifier("bag-gp", params=FAST, random_state=seed)
-            found = model.fit(frame, district, counts=counted(district, label)).estimate(
-                frame, district, ["old", "sex"]
-            )
-            rows = frame.assign(bag=district, label=label)
-            truth = pd.concat([rows.assign(bag="all"), rows]).groupby(["bag", "old", "sex"])["label"].sum()
-            one = found[(found["class"] == 1) & (found["count_max"] > found["count_min"])]
-            true = truth.reindex(pd.MultiIndex.from_frame(one[["bag", "old", "sex"]])).to_numpy()
-            inside += ((one["count_lower"] <= true) & (true <= one["count_upper"])).tolist()
-            wide = one["rows"] >= 10
-            widths += ((one["share_upper"] - one["share_lower"]) / (one["share_max"] - one["share_min"]))[wide].tolist()
-        assert np.mean(inside) > 0.92
-        assert np.mean(widths) < 0.8
-
-    def test_uninformative_groups_are_warned_of(self) -> None:
-        rng = np.random.default_rng(0)
-        bags, sex = np.repeat(np.arange(8), 100), np.tile(["f", "m"], 400)
-        model = gp(frame := pd.DataFrame({"age": rng.normal(size=800)}), bags, counted(bags, rng.integers(0, 2, 800)))
-        with warned("uncertain groups", match="rare"):
-            model.estimate(frame, bags, pd.Series(np.where(np.arange(800) % 100 == 0, "rare", sex), name="sex"))
-        found = pd.DataFrame(
-            {"sex": ["f", "m", "rare", "sure"], "rows": 100, "count_min": 0, "count_max": [80, 80, 80, 15]}
-        )
-        with warned("uncertain groups", match=r"1 group \(rare\)"):
-            _warn_of_wide(found.assign(count_lower=0, count_upper=[60, 63, 65, 15]), ["sex"])
+def test_groups_sum_to_bag_and_total(fitted: Any) -> None:
+    model, frame, bags, votes = fitted
+    found = model.estimate(frame, bags, "job")
+    assert list(found.columns) == ["bag", "job", "class", *NUMBERS]
+    overall, inside = found[found["bag"] == "all"], found[found["bag"] != "all"]
+    sums = inside.groupby(["bag", "class"])["count"].sum().unstack()
+    assert np.allclose(sums, counted(bags, votes), atol=1e-6)
+    by_group = inside.groupby(["job", "class"], dropna=False)["count"].sum()
+    assert np.allclose(overall.set_index(["job", "class"])["count"].sort_index(), by_group.sort_index())
+    assert overall.groupby("class")["rows"].sum().tolist() == [600, 600]
+    expected = model.disaggregate(frame, bags)[(frame["job"] == "x").to_numpy(), 1].sum()
+    assert overall[(overall["job"] == "x") & (overall["class"] == 1)]["count"].item() == pytest.approx(expected)
 
 
-class TestGroups:
-    frame = pd.DataFrame({"sex": ["f", "m", None, "f"], "age": [1, 2, 1, 1]})
+def test_intervals_contain_estimate_within_bounds(fitted: Any) -> None:
+    model, frame, bags, votes = fitted
+    found = model.estimate(frame, bags, ["owns", "job"])
+    for what in ("count", "share"):
+        ends = found[[f"{what}_min", f"{what}_lower", what, f"{what}_upper", f"{what}_max"]].to_numpy()
+        assert (np.diff(ends, axis=1) >= -1e-9).all()
+    assert found["share_upper"].max() <= 1
+    assert ((found["count_upper"] - found["count_lower"]) > 0).mean() > 0.5
+    owners = model.estimate(frame, bags, "owns").groupby(["bag", "class"])
+    opposite = (owners["count_lower"].first() + owners["count_upper"].last()).drop("all").unstack()
+    assert np.allclose(opposite, counted(bags, votes)), "every draw of two groups has the count of their bag"
 
-    def test_groups_may_be_columns_or_labels(self) -> None:
-        found = Groups.read(["sex", "age"], self.frame)
-        assert len(found.labels) == 3
-        assert found.of_row[0] == found.of_row[3]
-        assert Groups.read(("a", "b", "a", "b"), self.frame).labels["group"].tolist() == ["a", "b"]
-        assert Groups.read(pd.Series([3, 3, 1, 2], name="zone"), self.frame).labels["zone"].tolist() == [1, 2, 3]
-        ages = pd.Series(pd.Categorical(["old", "young", "old", "old"], ["young", "middle", "old"]), name="band")
-        assert Groups.read(ages, self.frame).labels["band"].tolist() == ["young", "old"]
 
-    @pytest.mark.parametrize(
-        ("by", "told"),
-        [
-            ("town", "town"),
-            (["sex", "sex"], "once"),
-            (["a", "b"], "'a'"),
-            (np.zeros(3), "4 rows, got 3"),
-            (np.zeros((4, 2)), "by must be"),
-            (pd.Series([1, 2, 3, 4], name="count"), "count"),
-        ],
+def test_pure_bag_is_certain_and_suppressed_has_no_bounds() -> None:
+    frame, bags, votes = people(600, 20, classes=3)
+    votes = np.where(bags == "d03", 1, np.where(bags == "d04", 0, votes))
+    counts = counted(bags, votes).astype(float)
+    counts.loc["d05"] = np.nan
+    found = gp(frame, bags, counts).estimate(frame, bags, "owns")
+    assert np.allclose(found.groupby(["bag", "owns"])["share"].sum(), 1)
+    unknown = found[found["bag"] == "d05"]
+    assert (unknown["count_min"] == 0).all()
+    assert (unknown["count_max"] == unknown["rows"]).all()
+    assert (unknown["count_upper"] > unknown["count_lower"]).all()
+    certain = found[found["bag"].isin(["d03", "d04"])]
+    assert (certain["count_lower"] == certain["count_upper"]).all()
+    assert (certain["share"] == (certain["class"] == np.where(certain["bag"] == "d03", 1, 0))).all()
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_estimates_repeat_with_seed_and_after_saving(sampled: bool, tmp_path: Path) -> None:
+    frame, bags, votes = people(600, 20)
+    model = gp(frame, bags, counted(bags, votes) * (3 if sampled else 1), sampled=sampled)
+    found = model.estimate(frame, bags, "job")
+    model.save(tmp_path / "model")
+    again = LLPClassifier.load(tmp_path / "model").estimate(frame, bags, "job")
+    pd.testing.assert_frame_equal(found, again, rtol=1e-6)
+    assert (found["count_min"] == 0).all() == sampled, "rows that are a sample have no bounds"
+    assert (found["count_max"] == found["rows"]).all() == sampled
+
+
+def test_impossible_estimates_are_refused(fitted: Any) -> None:
+    model, frame, bags, votes = fitted
+    with pytest.raises(LLPBenchError, match="'job'"):
+        model.estimate(frame, pd.Series(bags, name="job"), "job")
+    linear = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+    with pytest.raises(LLPBenchError, match="bag-gp"):
+        linear.estimate(frame, bags, "job")
+
+
+def test_intervals_cover_simulated_truth() -> None:
+    """Districts with effects of their own; groups of known effects."""
+    inside: list[bool] = []
+    widths: list[float] = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        district = np.repeat(np.arange(40), 30)
+        old = rng.random(1200) < expit(rng.normal(0, 1, 40))[district]
+        frame = pd.DataFrame({"old": old, "sex": rng.choice(["f", "m"], 1200)})
+        logits = -0.5 + 1.2 * old + 0.6 * (frame["sex"] == "f") + rng.normal(0, 0.3, 40)[district]
+        label = (rng.random(1200) < expit(logits)).astype(int)
+        model = LLPClassifier("bag-gp", params=FAST, random_state=seed)
+        found = model.fit(frame, district, counts=counted(district, label)).estimate(frame, district, ["old", "sex"])
+        rows = frame.assign(bag=district, label=label)
+        truth = pd.concat([rows.assign(bag="all"), rows]).groupby(["bag", "old", "sex"])["label"].sum()
+        one = found[(found["class"] == 1) & (found["count_max"] > found["count_min"])]
+        true = truth.reindex(pd.MultiIndex.from_frame(one[["bag", "old", "sex"]])).to_numpy()
+        inside += ((one["count_lower"] <= true) & (true <= one["count_upper"])).tolist()
+        wide = one["rows"] >= 10
+        widths += ((one["share_upper"] - one["share_lower"]) / (one["share_max"] - one["share_min"]))[wide].tolist()
+    assert np.mean(inside) > 0.92
+    assert np.mean(widths) < 0.8
+
+
+def test_uninformative_groups_are_warned_of() -> None:
+    rng = np.random.default_rng(0)
+    bags, sex = np.repeat(np.arange(8), 100), np.tile(["f", "m"], 400)
+    model = gp(frame := pd.DataFrame({"age": rng.normal(size=800)}), bags, counted(bags, rng.integers(0, 2, 800)))
+    with warned("uncertain groups", match="rare"):
+        model.estimate(frame, bags, pd.Series(np.where(np.arange(800) % 100 == 0, "rare", sex), name="sex"))
+    found = pd.DataFrame(
+        {"sex": ["f", "m", "rare", "sure"], "rows": 100, "count_min": 0, "count_max": [80, 80, 80, 15]}
     )
-    def test_invalid_group_is_refused(self, by: Any, told: str) -> None:
-        with pytest.raises(LLPBenchError, match=told):
-            Groups.read(by, self.frame)
+    with warned("uncertain groups", match=r"1 group \(rare\)"):
+        _warn_of_wide(found.assign(count_lower=0, count_upper=[60, 63, 65, 15]), ["sex"])
 
 
-class TestRows:
-    @pytest.mark.parametrize("bags", [8, 500])
-    def test_draws_have_posterior_variance(self, bags: int) -> None:
-        """With fewer bags than features, and with more: the closed form is that of the effects of features."""
-        frame, district, votes = people(1500, bags)
-        draws = ProcessDraws.of(gp(frame[["age", "owns"]], district, counted(district, votes))._model.predictor)
-        assert draws is not None
-        process, observed = draws.process, draws.process.observed[0]
-        weights = draws._weights(0, 4000, np.random.default_rng(0))[1:]
-        widths = [len(part) for part in process.coefficients[0]]
-        design = np.random.default_rng(1).normal(size=(4, len(weights)))
-        expected = observed.variance()(design * np.sqrt(np.repeat(observed.scales, widths)))
-        assert (design @ weights).var(axis=1) == pytest.approx(expected, rel=0.15)
+GROUPED = pd.DataFrame({"sex": ["f", "m", None, "f"], "age": [1, 2, 1, 1]})
+
+
+def test_groups_may_be_columns_or_labels() -> None:
+    found = Groups.read(["sex", "age"], GROUPED)
+    assert len(found.labels) == 3
+    assert found.of_row[0] == found.of_row[3]
+    assert Groups.read(("a", "b", "a", "b"), GROUPED).labels["group"].tolist() == ["a", "b"]
+    assert Groups.read(pd.Series([3, 3, 1, 2], name="zone"), GROUPED).labels["zone"].tolist() == [1, 2, 3]
+    ages = pd.Series(pd.Categorical(["old", "young", "old", "old"], ["young", "middle", "old"]), name="band")
+    assert Groups.read(ages, GROUPED).labels["band"].tolist() == ["young", "old"]
+
+
+@pytest.mark.parametrize(
+    ("by", "told"),
+    [
+        ("town", "town"),
+        (["sex", "sex"], "once"),
+        (["a", "b"], "'a'"),
+        (np.zeros(3), "4 rows, got 3"),
+        (np.zeros((4, 2)), "by must be"),
+        (pd.Series([1, 2, 3, 4], name="count"), "count"),
+        (pd.Series([["a"]] * 4), "'list'"),
+    ],
+)
+def test_invalid_group_is_refused(by: Any, told: str) -> None:
+    with pytest.raises(LLPBenchError, match=told):
+        Groups.read(by, GROUPED)
+
+
+@pytest.mark.parametrize("bags", [8, 500])
+def test_draws_have_posterior_variance(bags: int) -> None:
+    """With fewer bags than features, and with more: the closed form is that of the effects of features."""
+    frame, district, votes = people(1500, bags)
+    draws = ProcessDraws.of(gp(frame[["age", "owns"]], district, counted(district, votes))._model.predictor)
+    assert draws is not None
+    process, observed = draws.process, draws.process.observed[0]
+    weights = draws._weights(0, 4000, np.random.default_rng(0))[1:]
+    widths = [len(part) for part in process.coefficients[0]]
+    design = np.random.default_rng(1).normal(size=(4, len(weights)))
+    expected = observed.variance()(design * np.sqrt(np.repeat(observed.scales, widths)))
+    assert (design @ weights).var(axis=1) == pytest.approx(expected, rel=0.15)
 
 
 def test_estimates_of_one_category_are_those_of_its_table() -> None:

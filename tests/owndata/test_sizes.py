@@ -94,9 +94,7 @@ def test_large_bag_causes_little_padding(method: str, monkeypatch: pytest.Monkey
 
 def test_one_class_per_row_is_refused() -> None:
     bags = np.repeat([0, 1, 2], 10)
-    counts = pd.DataFrame(0, index=[0, 1, 2], columns=[f"row {number}" for number in range(30)])
-    for number, bag in enumerate(bags):
-        counts.iloc[bag, number] = 1
+    counts = pd.DataFrame(np.equal.outer(range(3), bags) * 1, columns=[f"row {number}" for number in range(30)])
     frame = pd.DataFrame({"a": np.arange(30.0) % 7})
     with pytest.raises(LLPBenchError, match="30 classes for 30 rows"):
         LLPClassifier("bag-share").fit(frame, bags, counts=counts)

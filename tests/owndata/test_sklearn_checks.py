@@ -1,19 +1,28 @@
-"""scikit-learn's checks of estimators, by a shim that makes bags of labels, and its model selection."""
+"""scikit-learn's contract: its checks by a shim that makes bags of labels, its attributes, and model selection."""
 
 # ruff: noqa: N803 (X is scikit-learn's name)
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from districts import counted, people
-from sklearn.model_selection import GroupKFold, cross_val_predict, cross_val_score
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from llpbench import LLPClassifier
+from llpbench import LLPBenchError, LLPClassifier, bag_scorer
+
+TREES = {"trees": 100}
+FRAME, BAGS, VOTES = people(300, 12)
+TABLE = counted(BAGS, VOTES)
 
 CANNOT_HOLD = {
     **dict.fromkeys(
@@ -60,28 +69,118 @@ def test_scikit_learns_checks_hold_except_named_ones() -> None:
     assert sum(check["status"] == "passed" for check in found) >= 39
 
 
+def fitted() -> LLPClassifier:
+    return LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=TABLE)
+
+
 def test_cross_validated_probabilities_are_those_of_held_out_bags() -> None:
-    frame, bags, votes = people(200, 10)
-    given = {"bags": bags, "counts": counted(bags, votes), "unmatched": "drop"}
-    folds, model = GroupKFold(5), LLPClassifier("bag-mean-linear")
-    found = cross_val_predict(model, frame, groups=bags, cv=folds, method="predict_proba", params=given)
-    train, held = next(folds.split(frame, groups=bags))
-    model.fit(frame.iloc[train], bags[train], counts=given["counts"], unmatched="drop")
-    assert np.allclose(found[held], model.predict_proba(frame.iloc[held]))
-
-
-def test_split_bags_name_the_splitter() -> None:
-    frame, bags, votes = people(200, 10)
-    with pytest.raises(ValueError, match="GroupKFold"):
-        cross_val_score(
-            LLPClassifier("bag-mean-linear"), frame, bags, params={"counts": counted(bags, votes)}, error_score="raise"
-        )
+    given, folds = {"bags": BAGS, "counts": TABLE, "unmatched": "drop"}, GroupKFold(5)
+    model = LLPClassifier("bag-mean-linear")
+    found = cross_val_predict(model, FRAME, groups=BAGS, cv=folds, method="predict_proba", params=given)
+    train, held = next(folds.split(FRAME, groups=BAGS))
+    model.fit(FRAME.iloc[train], BAGS[train], counts=TABLE, unmatched="drop")
+    assert np.allclose(found[held], model.predict_proba(FRAME.iloc[held]))
+    with pytest.raises(ValueError, match="GroupKFold"):  # bags are split
+        cross_val_score(model, FRAME, BAGS, params={"counts": TABLE}, error_score="raise")
 
 
 def test_tuples_of_an_index_are_bags() -> None:
-    frame, bags, votes = people(200, 10)
-    index = pd.MultiIndex.from_arrays([np.where(np.asarray(bags) < "d05", "north", "south"), bags])
-    counts = counted(bags, votes)
+    parts = np.where(BAGS < "d05", "north", "south")
+    counts = counted(BAGS, VOTES)
     counts.index = pd.MultiIndex.from_tuples([("north" if bag < "d05" else "south", bag) for bag in counts.index])
-    found = LLPClassifier("bag-mean-linear").fit(frame, index, counts=counts)
+    found = LLPClassifier("bag-mean-linear").fit(FRAME, pd.MultiIndex.from_arrays([parts, BAGS]), counts=counts)
     assert found.bags_.tolist() == [*counts.index]
+
+
+def test_estimator_clones_with_parameters() -> None:
+    model = LLPClassifier("count-gbdt", params=TREES, random_state=3)
+    given = {"method": "count-gbdt", "params": TREES, "ensemble": 1, "random_state": 3, "encoder": "mlp"}
+    assert model.get_params().items() >= given.items()
+    assert model.fit(FRAME, BAGS, counts=TABLE) is model
+    fresh = clone(model)
+    for call in (fresh.predict, lambda rows: fresh.score(rows, VOTES), lambda _: fresh.effects()):
+        with pytest.raises(NotFittedError, match=r"^this LLPClassifier is not fitted yet\. Call fit") as error:
+            call(FRAME)
+        assert isinstance(error.value, LLPBenchError)  # the command line and notebooks show these in a line
+        assert error.value._render_traceback_() == [f"UnfittedError: {error.value}"]
+    again = fresh.fit(FRAME, BAGS, counts=TABLE)
+    assert np.array_equal(again.predict_proba(FRAME), model.predict_proba(FRAME))
+
+
+def test_pipeline_is_selected_over_whole_bags() -> None:
+    model = make_pipeline(SimpleImputer(), LLPClassifier("bag-mean-linear"))
+    given: dict[str, Any] = {"llpclassifier__counts": TABLE, "llpclassifier__unmatched": "drop"}
+    grid = {"llpclassifier__params": [{"strength": 1.0}, {"strength": 1e4}]}
+    search = GridSearchCV(model, grid, scoring=bag_scorer, cv=GroupKFold(3), error_score="raise")
+    search.fit(FRAME[["age"]], BAGS, groups=BAGS, **given)
+    assert search.best_params_ == {"llpclassifier__params": {"strength": 1.0}}
+
+
+def test_bags_are_not_scored_as_classes() -> None:
+    model = fitted()
+    assert model.score(FRAME, VOTES) == (model.predict(FRAME) == VOTES).mean()
+    with pytest.raises(LLPBenchError, match=r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* score_"):
+        model.score(FRAME, ["new"] * 300)
+    numbered = model.fit(FRAME, np.arange(300) // 25, counts=dict.fromkeys(range(12), 4))
+    with pytest.raises(LLPBenchError, match="1 is both"):
+        numbered.score(FRAME[25:50], [1] * 25)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_grid_search_scores_held_out_bags(long: bool) -> None:
+    """Without scoring=, and with names of nested hyperparameters."""
+    frame = FRAME[["age"]]
+    given: dict[str, Any] = {"counts": TABLE.stack() if long else TABLE, "unmatched": "drop"}
+    grid = {"params__strength": [1.0, 1e4], "random_state": [3]}
+    found = [
+        GridSearchCV(LLPClassifier("bag-mean-linear"), grid, cv=GroupKFold(3), error_score="raise", **how).fit(
+            frame, BAGS, groups=BAGS, **given
+        )
+        for how in ({}, {"scoring": bag_scorer})
+    ]
+    assert found[0].best_params_ == {"params__strength": 1.0, "random_state": 3}
+    assert found[0].best_estimator_.params == {"strength": 1.0}
+    assert [*found[0].cv_results_["mean_test_score"]] == [*found[1].cv_results_["mean_test_score"]]
+    held = []
+    for a, b in GroupKFold(3).split(frame, groups=BAGS):
+        model = LLPClassifier("bag-mean-linear").fit(frame.iloc[a], BAGS[a], **given)  # of strength 1
+        held.append(model.score_bags(frame.iloc[b], BAGS[b], counts=TABLE.loc[np.unique(BAGS[b])])["kl"])
+    assert -np.mean(held) == pytest.approx(found[0].cv_results_["mean_test_score"][0])
+
+
+def test_nested_parameter_keeps_others() -> None:
+    model = LLPClassifier("dllp", params={"weight_decay": 0.1}).set_params(params__learning_rate=0.01, epochs=3)
+    assert (model.params, model.epochs) == ({"weight_decay": 0.1, "learning_rate": 0.01}, 3)
+    with pytest.raises(ValueError, match="nonsense"):
+        model.set_params(nonsense__x=1)
+
+
+def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
+    model = fitted()
+    expected = model.score_bags(FRAME, BAGS, counts=TABLE)
+    assert model.score_bags(FRAME, BAGS) == expected
+    model.save(tmp_path / "model")
+    assert LLPClassifier.load(tmp_path / "model").score_bags(FRAME, BAGS) == pytest.approx(expected)
+    with pytest.raises(LLPBenchError, match="new"):
+        model.score_bags(FRAME[:20], ["new"] * 20)
+    some = FRAME[BAGS < "d04"], BAGS[BAGS < "d04"]
+    found = model.score_bags(*some, counts=TABLE[:4])
+    with pytest.raises(LLPBenchError, match=r"8 of 12 bags with counts .* have no rows"):
+        model.score_bags(*some, counts=TABLE)
+    assert model.score_bags(*some, counts=TABLE, unmatched="drop") == found
+    assert model.score_bags(FRAME, BAGS, counts=TABLE[:4], unmatched="drop") == pytest.approx(found)
+
+
+def test_attributes_and_tags_follow_scikit_learn() -> None:
+    model = fitted()
+    assert model.n_features_in_ == 4
+    assert list(model.feature_names_in_) == ["age", "owns", "town", "job"]
+    assert np.array_equal(model.predict_proba(FRAME[FRAME.columns[::-1]]), model.predict_proba(FRAME))
+    tags = model.__sklearn_tags__()
+    assert tags.estimator_type == "classifier"
+    assert tags.input_tags.allow_nan
+    assert tags.input_tags.categorical
+    array = FRAME[["age"]].to_numpy()
+    model.fit(array, BAGS, counts=TABLE)
+    assert not hasattr(model, "feature_names_in_")
+    assert model.predict(array).shape == (300,)

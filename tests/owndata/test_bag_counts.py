@@ -1,0 +1,394 @@
+"""Counts of bags in whatever form owners have them, also as ranges: what they mean, and advice that works."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from districts import counted, people, silent, warned
+from scipy.stats import betabinom
+
+from llpbench import LLPClassifier, choose
+from llpbench.core.errors import LLPBenchError
+from llpbench.owndata.count_ranges import MOST, CountRanges, Range
+
+FRAME, BAGS, VOTES = people(600, 40)
+TABLE = counted(BAGS, np.array(["no", "yes"])[VOTES])
+LONG = TABLE.rename_axis(index="district", columns="party").stack()
+SIZES = TABLE.sum(axis=1)
+SHARES = TABLE.div(SIZES, axis=0)
+YES = TABLE["yes"]
+SMALL = YES < 8
+RANGES = YES.astype(object).mask(SMALL, "<8")
+WITH_GAP = TABLE.drop("d05").reindex(TABLE.index)
+
+
+def fitted(**given: Any) -> LLPClassifier:
+    return LLPClassifier("bag-mean-linear").fit(**{"X": FRAME, "bags": BAGS} | given)
+
+
+def test_absent_class_in_mapping_has_no_rows() -> None:
+    frame, bags, votes = people(200, 60)
+    table = counted(bags, np.array(["no", "yes"])[votes])
+    listed = {bag: {name: n for name, n in row.items() if n} for bag, row in table.iterrows()}
+    assert any(len(row) == 1 for row in listed.values())
+    found = fitted(X=frame, bags=bags, counts=listed).bag_counts_
+    assert np.array_equal(found, fitted(X=frame, bags=bags, counts=table).bag_counts_)
+    withheld = fitted(X=frame, bags=bags, counts={**listed, table.index[0]: {}}).bag_counts_
+    assert np.isnan(withheld).all(axis=1).tolist() == [True] + [False] * (len(table) - 1)
+
+
+def test_noisy_counts_are_accepted_later_and_still_checked(tmp_path: Path) -> None:
+    noisy = TABLE + np.random.default_rng(0).normal(0, 2, TABLE.shape)
+    told = fitted(counts=noisy, noise=2.0)
+    told.save(tmp_path / "model")
+    for model in (told, LLPClassifier.load(tmp_path / "model")):
+        assert np.isfinite([*model.score_bags(FRAME, BAGS, counts=noisy).values()]).all()
+        possible = model.disaggregate(FRAME, BAGS, counts=noisy)
+        assert np.array_equal(possible, model.disaggregate(FRAME, BAGS)), "those of fit are these"
+        assert (model.assign(FRAME, BAGS, counts=noisy) == model.assign(FRAME, BAGS)).all()
+    with pytest.raises(LLPBenchError, match=r"^bag .* rows, but its counts"):
+        fitted(counts=TABLE).disaggregate(FRAME, BAGS, counts=noisy)
+    for wrong in (noisy * 100, noisy - 60):
+        with pytest.raises(LLPBenchError, match="a larger noise="):
+            fitted(counts=wrong, noise=2.8)
+
+
+def test_object_numbers_are_numbers() -> None:
+    wide, found = fitted(counts=TABLE), fitted(X=FRAME.astype({"age": object}), counts=TABLE)
+    assert np.array_equal(found.predict_proba(FRAME), wide.predict_proba(FRAME))
+    row = FRAME.iloc[[7]]
+    assert np.array_equal(wide.predict_proba(row.T.T), wide.predict_proba(row)), "a transposed row is one of objects"
+
+
+def test_sampled_rows_use_proportions_of_whole_bag() -> None:
+    some = np.arange(len(FRAME)) % 3 > 0
+    sample: dict[str, Any] = {"X": FRAME[some], "bags": BAGS[some], "sampled": True}
+    plain = fitted(X=FRAME[some], bags=BAGS[some], proportions=SHARES)
+    one = {"counts": YES, "sizes": SIZES, "classes": ["no", "yes"]}
+    for given in ({"counts": TABLE}, {"proportions": SHARES, "sizes": SIZES}, one):
+        assert np.allclose(fitted(**sample, **given).bag_counts_, plain.bag_counts_)
+    for given, told in (
+        ({"sampled": False, "proportions": SHARES, "sizes": SIZES}, r"its size is .* 40 of 40 bags.*sampled="),
+        ({"counts": TABLE // 3}, r"its counts add up to .* 40 of 40 bags"),
+        ({"counts": YES}, "Give sizes= of the bags"),
+    ):
+        with pytest.raises(LLPBenchError, match=told):
+            fitted(**sample | given)
+
+
+@pytest.mark.parametrize(("impossible", "offered"), [(1, True), (37, True), (38, False)])
+def test_impossible_counts_are_suppressed_on_request_if_two_bags_remain(impossible: int, offered: bool) -> None:
+    table = WITH_GAP.copy()
+    wrong = np.flatnonzero(table.index != "d05")[:impossible]
+    table.iloc[wrong, 1] += 17
+    with pytest.raises(LLPBenchError, match=f"^bag 'd00' .* {impossible} of 40 bags") as error:
+        fitted(counts=table)
+    assert ("impossible='suppress'" in str(error.value)) == offered
+    if not offered:
+        with pytest.raises(LLPBenchError, match="at least 2 bags must have known counts"):
+            fitted(counts=table, impossible="suppress")
+        return
+    model = fitted(counts=table, impossible="suppress")
+    assert model.left_out_ == {"rows": 0, "bags": 0, "suppressed": 1, "impossible": impossible}
+    table.iloc[wrong] = np.nan
+    assert np.array_equal(model.predict_proba(FRAME), fitted(counts=table).predict_proba(FRAME))
+
+
+def test_dropped_rows_are_counted() -> None:
+    more = pd.concat([LONG, pd.Series({("d03", "void"): 4, ("d99", "yes"): 7})])
+    lost = BAGS[0] == BAGS
+    bags = np.where(lost, np.where(np.arange(600) == 0, "nowhere", "d77"), BAGS)
+    model = fitted(bags=bags, counts=more, classes=["no", "yes"], unmatched="drop")
+    assert model.left_out_ == {"rows": int(lost.sum()), "bags": 2, "suppressed": 0, "impossible": 0}
+    assert list(model.classes_) == ["no", "yes"]
+    alone = fitted(X=FRAME[~lost], bags=BAGS[~lost], counts=TABLE.drop(BAGS[0]))
+    assert np.array_equal(model.predict_proba(FRAME), alone.predict_proba(FRAME))
+
+
+def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
+    model, rows = fitted(counts=WITH_GAP), BAGS == "d05"
+    alone = fitted(X=FRAME[~rows], bags=BAGS[~rows], counts=WITH_GAP.dropna())
+    assert np.allclose(model.predict_proba(FRAME), alone.predict_proba(FRAME), atol=0.02)
+    assert np.array_equal(model.disaggregate(FRAME, BAGS)[rows], model.predict_proba(FRAME)[rows])
+    assert np.array_equal(model.assign(FRAME, BAGS)[rows], model.predict(FRAME)[rows])
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"counts": pd.concat([LONG, LONG[:1]])}, "two entries for class 'no' of bag 'd00'"),
+        ({"counts": LONG.rename({"no": None}, level=1)}, "40 of 80 counts have no bag or no class"),
+        ({"counts": LONG, "classes": ["no"]}, "have the classes 'no', 'yes', but .* are 'no'.*unmatched='drop'"),
+        ({"counts": TABLE.add_prefix("district ", axis=0), "unmatched": "drop"}, "no bag of X .* has counts"),
+        ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"sizes must be known .* got none for 1 bag \('d01'\)"),
+        ({"counts": TABLE, "sizes": SIZES + 2}, r"^bag 'd00' has \d+ rows, but its counts"),
+        ({"counts": TABLE, "as_shares": True, "sampled": True}, "sampled=True and as_shares=True"),
+        ({"counts": TABLE, "noise": 1.0, "sampled": True}, "noise= and sampled=True cannot be combined"),
+        ({"counts": TABLE, "noise": 1.0, "as_shares": True}, "as_shares=True"),
+        ({"counts": RANGES, "noise": 1.0}, "noise="),
+        ({"counts": RANGES, "as_shares": True}, "as_shares=True"),
+        ({"counts": RANGES.mask(SMALL, "about 5")}, "numbers"),
+        ({"counts": RANGES.mask(SMALL, "100-200")}, "100 to 200.*impossible='suppress'"),
+        ({"counts": pd.Series("100-200", YES.index)}, r"100 to 200 .* Correct them\.$"),
+        ({"counts": counted(BAGS, VOTES + (np.arange(600) % 5 == 0)).astype(object).replace(3, "1-4")}, "two classes"),
+        ({"counts": TABLE, "noise": -1.0}, "noise must be a standard deviation"),
+        ({"counts": SHARES}, "Give shares as proportions="),
+        ({"counts": (100 * SHARES).round(1)}, "as_shares=True"),
+        ({"proportions": (100 * SHARES).round(1)}, "Divide percentages by 100"),
+        ({"proportions": SHARES, "as_shares": True}, "as_shares=True"),
+        ({"counts": TABLE.assign(other=3)}, "Without 'other'"),
+        ({"counts": TABLE + np.outer(YES, [1, -1]) + [2, -2]}, "must not be negative"),
+        ({"X": FRAME.to_dict("records"), "counts": TABLE}, r"pandas\.DataFrame\(X\)"),
+        ({"X": FRAME[9:], "bags": pd.Series(BAGS), "counts": TABLE}, r"bags\.loc\[X\.index\]"),
+        (
+            {"X": FRAME.rename(index=lambda row: row + 9), "bags": pd.Series(BAGS), "counts": TABLE},
+            "entry 0 is 0 in bags and 9 in X",
+        ),
+        *(
+            ({"counts": (YES + 0.25) * factor}, "must be whole numbers.*proportions=")
+            for factor in (1 / 25, 100 / 23, 1 / 1000)
+        ),
+    ],
+)
+def test_advice_fits_fault_of_counts(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(LLPBenchError, match=told) as error:
+        fitted(**given)
+    assert "\n" not in str(error.value)
+
+
+def test_fewer_counts_than_rows_have_two_remedies() -> None:
+    voted = TABLE // 2 + 1
+    with pytest.raises(LLPBenchError, match=r"more rows than counted people.*as_shares=True") as error:
+        fitted(counts=voted)
+    assert "sampled=True" not in str(error.value)
+    model, share = fitted(counts=voted, as_shares=True), voted.div(voted.sum(axis=1), axis=0)
+    assert np.allclose(model.bag_counts_, fitted(proportions=share).bag_counts_)
+    assert list(fitted(counts=voted.assign(none=(TABLE - voted).sum(axis=1))).classes_) == ["no", "none", "yes"]
+    percents = fitted(counts=100 * share, as_shares=True)
+    assert np.allclose(percents.predict_proba(FRAME), model.predict_proba(FRAME))
+    voted.loc["d03"] = 0
+    assert np.isnan(fitted(counts=voted, as_shares=True).bag_counts_[list(model.bags_).index("d03")]).all()
+
+
+def test_counts_in_thousands_have_a_remedy() -> None:
+    for rows in (FRAME, FRAME.assign(rare=0)):  # a column of zeros does not add up to these counts
+        with pytest.raises(LLPBenchError, match="other units, such as thousands") as error:
+            fitted(X=rows, counts=TABLE / 1000)
+        assert "adds up" not in str(error.value)
+    assert np.allclose(fitted(counts=TABLE / 1000, as_shares=True).bag_counts_, TABLE)
+
+
+def test_fractional_weights_have_a_remedy() -> None:
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(FRAME)).round(2)
+    table = pd.DataFrame({"no": weight * (VOTES == 0), "yes": weight * (VOTES == 1)}).groupby(BAGS).sum()
+    rows = FRAME.assign(weight=weight)
+    for sampled in (False, True):
+        with pytest.raises(LLPBenchError, match=r"'weight' .*sample_weight="):
+            fitted(X=rows, counts=table.round(1), sampled=sampled)
+    with warned("rounded weights"):
+        assert np.allclose(fitted(X=rows, counts=table.round(1), sample_weight=weight).bag_sizes_, table.sum(axis=1))
+    assert np.allclose(fitted(counts=table, as_shares=True).bag_sizes_, SIZES)
+
+
+def test_rounded_shares_may_miss_1() -> None:
+    rng = np.random.default_rng(0)
+    shares = pd.DataFrame(rng.dirichlet(np.ones(8), 40), index=TABLE.index, columns=list("abcdefgh"))
+    for digits in (1, 3):
+        rounded = shares.round(digits)
+        assert (rounded.sum(axis=1) != 1).any()
+        model = fitted(proportions=rounded)
+        assert np.allclose(model.bag_counts_.sum(axis=1), model.bag_sizes_)
+        rounded.iloc[3, 0] += 8 * 0.5 / 10**digits + 0.5
+        with pytest.raises(LLPBenchError, match=r"must add up to 1\. 1 of 40 bags"):
+            fitted(proportions=rounded)
+    share = pd.DataFrame({"no": 0.48, "yes": 0.5}, index=TABLE.index)  # these miss it by exactly the tolerance
+    share.iloc[0] = [0.481234, 0.501234]  # not rounded to a few digits
+    assert 1 - 0.98 > 0.02
+    assert np.allclose(fitted(proportions=share).bag_counts_.sum(axis=1), SIZES)
+    with pytest.raises(LLPBenchError, match="Add a class for the rest"):
+        fitted(proportions=share - 0.02)
+
+
+def test_float_identifiers_are_refused() -> None:
+    number = np.unique(BAGS, return_inverse=True)[1]
+    bags = pd.Series(number.astype(np.int64) + 2**60)
+    votes = {2**60 + place: int(each) for place, each in enumerate(YES)}
+    assert len(fitted(bags=bags, counts=votes).bags_) == 40
+    for floats in (bags.astype(float), pd.DataFrame({"a": bags.astype(float), "b": number})):
+        with pytest.raises(LLPBenchError, match="exact identifiers"):
+            fitted(bags=floats, counts=votes)
+
+
+EIGHT: dict[str, Any] = {"X": pd.DataFrame({"age": range(40)}), "bags": np.repeat([f"b{n}" for n in range(8)], 5)}
+
+
+def test_missing_count_is_named_with_remainder() -> None:
+    yes = np.array([4.0, 3.0, 1.0, 3.0, 2.0, 3.0, 3.0, 3.0])
+    counts = pd.DataFrame({"no": 5 - yes, "yes": yes}, index=[f"b{number}" for number in range(8)])
+    counts.loc["b4", "yes"] = np.nan
+    with warned("missing counts", r"'b4' \(count of 'yes'; with 5 rows and the other counts, it would be 2\)") as told:
+        model = fitted(**EIGHT, counts=counts)
+    assert "'no'" not in told[0]
+    assert model.left_out_["suppressed"] == 1
+    with warned("missing counts") as told:
+        fitted(**EIGHT, counts=counts, noise=1)
+    assert "with 5 rows" not in told[0]
+    counts.loc[["b1", "b2", "b3"]] = np.nan
+    with warned("missing counts", match=r"^4 bags .* 'b3' .* 1 more") as told:
+        fitted(**EIGHT, counts=counts)
+    assert "b4" not in told[0]
+    ranges = counts["yes"].astype(object).fillna("1-3")
+    with silent("missing counts"):
+        fitted(**EIGHT, counts=ranges)
+    with warned("missing counts", match="'b5'"):
+        fitted(**EIGHT, counts=ranges.where(ranges.index != "b5"))
+
+
+@pytest.mark.parametrize("form", ["lines", "a line again", "two lines", "proportions"])
+def test_lines_of_bags_are_not_people(form: str) -> None:
+    rows = TABLE.assign(young=np.arange(40), share=SHARES["yes"])
+    names = {"lines": rows.index, "a line again": [*rows.index, "d00"], "two lines": [*rows.index, *rows.index]}
+    bags = pd.Index(names.get(form, rows.index))
+    given = {"proportions": SHARES[["yes"]]} if form == "proportions" else {"counts": TABLE}
+    for known in ({}, {"sampled": True}):
+        with pytest.raises(LLPBenchError, match=r"Rows must be people.*cross_table"):
+            fitted(X=rows.loc[bags], bags=bags, **given, **known)
+    with warned("one row per bag"):
+        assert fitted(X=rows[["young"]], bags=rows.index, **given, sampled=True).bag_sizes_.sum() == 40
+
+
+@pytest.mark.parametrize(
+    ("counts", "advice"),
+    [
+        (pa.table(TABLE.reset_index(names="d")), "counts.to_pandas().set_index('d')"),
+        (TABLE.stack().swaplevel(), "counts.swaplevel()"),
+        (TABLE.T, "counts.T"),
+        (TABLE.to_dict(), "pandas.DataFrame(counts)"),
+    ],
+)
+def test_advice_for_counts_in_other_forms_works(counts: Any, advice: str) -> None:
+    with pytest.raises(LLPBenchError, match=re.escape(f"ive {advice}")):
+        fitted(counts=counts)
+    remedied = eval(advice, {"counts": counts, "pandas": pd})
+    assert np.array_equal(fitted(counts=remedied).bag_counts_, fitted(counts=TABLE).bag_counts_)
+
+
+def test_single_column_keeps_its_class(tmp_path: Path) -> None:
+    """Also where that is not the last in ascending order."""
+    model = fitted(counts=YES, classes=["on time", "late"])
+    model.save(tmp_path)
+    renamed = TABLE.set_axis(["on time", "late"], axis=1)
+    for each in (model, LLPClassifier.load(tmp_path)):
+        for given in (None, YES, TABLE[["yes"]], renamed[["late"]], renamed[["on time"]]):
+            proba = each.disaggregate(FRAME, BAGS, counts=given)
+            assert proba[:, 0].sum() == pytest.approx(YES.sum())
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_unnamed_columns_keep_order(classes: int, tmp_path: Path) -> None:
+    frame, bags, votes = people(200, 10, classes=classes)
+    bags = pd.factorize(bags, sort=True)[0]  # numbers
+    table = counted(bags, np.array(list("abc"))[votes])
+    named = list(table.columns)[::-1]  # not ascending
+    model = fitted(X=frame, bags=bags, counts=table[named].to_numpy(), classes=named)
+    model.save(tmp_path / "model")
+    loaded = LLPClassifier.load(tmp_path / "model")
+    for given in (table[named].to_numpy(), dict(zip(table.index, table[named].to_numpy().tolist(), strict=True))):
+        assert np.array_equal(loaded.disaggregate(frame, bags, counts=given), model.disaggregate(frame, bags))
+        assert loaded.score_bags(frame, bags, counts=given) == model.score_bags(frame, bags, counts=table)
+    if classes == 2:  # a single column is that of the last
+        given = table[named[-1]].to_dict()
+        assert np.array_equal(loaded.disaggregate(frame, bags, counts=given), model.disaggregate(frame, bags))
+
+
+def test_key_levels_match_by_name() -> None:
+    number = np.unique(BAGS, return_inverse=True)[1]
+    keys = pd.DataFrame({"a": number % 4, "b": number // 4})  # so that (0, 1) and (1, 0) are both bags
+    table = counted([keys["a"], keys["b"]], np.array(["no", "yes"])[VOTES]).rename_axis(columns="party")
+    share, sizes = table.div(table.sum(axis=1), axis=0), table.sum(axis=1)
+    usual, long = fitted(counts=TABLE).predict_proba(FRAME), share.stack().reorder_levels(["party", "b", "a"])
+    for given in (share, share.swaplevel(), share["yes"].swaplevel(), long):  # of keys that may stand for one another
+        found = fitted(bags=keys, proportions=given, sizes=sizes.swaplevel()).predict_proba(FRAME)
+        assert np.allclose(found, usual)
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["1-9", " 1 to 9 ", "1\u20139"], (1, 9)),
+        (["1,000-1,999"], (1000, 1999)),
+        (["<10", "fewer than 10", "\u22649", "<= 9"], (0, 9)),
+        (["5+", ">=5", ">4", "5 or more"], (5, MOST)),
+        (["9-1", "<0", "12", "*", "", "-5", "2024-01-31", None, 5, np.nan, "a-b"], None),
+    ],
+)
+def test_range_text_is_parsed(texts: list[Any], found: Any) -> None:
+    assert [Range.read(text) for text in texts] == [found] * len(texts)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [RANGES, RANGES.to_dict(), RANGES.to_frame("yes"), {bag: {"no": "0+", "yes": RANGES[bag]} for bag in RANGES.index}],
+)
+def test_ranges_train_in_every_form_of_counts(counts: Any) -> None:
+    model = fitted(counts=counts)
+    assert model.left_out_["suppressed"] == 0
+    found = pd.Series(model.bag_counts_[:, 1], index=model.bags_)
+    assert (found[~SMALL.to_numpy()] == YES[~SMALL]).all()
+    small = found[SMALL.to_numpy()]
+    assert ((small > 0) & (small < 7)).all()
+    assert np.corrcoef(small, YES[SMALL])[0, 1] > 0.5  # features tell where in its range a count is
+    assert np.allclose(model.bag_counts_.sum(axis=1), model.bag_sizes_)
+
+
+def test_exact_and_impossible_ranges_are_handled() -> None:
+    by_counts_of_no = pd.concat([TABLE["no"], RANGES], axis=1)
+    for exact in (by_counts_of_no, YES.astype(object).mask(SMALL, YES.map("{0}-{0}".format))):
+        assert (fitted(counts=exact).bag_counts_[:, 1] == YES).all()
+    model = fitted(counts=YES.astype(object).mask(SMALL, "100-200"), impossible="suppress")
+    assert model.left_out_["impossible"] == SMALL.sum()
+    assert np.isnan(model.bag_counts_[SMALL.to_numpy()]).all()
+
+
+def test_initial_count_is_expectation() -> None:
+    rng = np.random.default_rng(0)
+    size = np.full(3000, 40.0)
+    count = betabinom.rvs(40, 2.0, 10.0, size=3000, random_state=rng).astype(float)
+    bags = np.flatnonzero(count < 10)
+    counts = np.column_stack([size - count, count])
+    counts[bags] = np.nan
+    guess = CountRanges(bags, np.zeros(len(bags)), np.full(len(bags), 9.0)).first_guess(counts, size)
+    inside = betabinom.pmf(np.arange(10), 40, 2.0, 10.0)
+    assert guess == pytest.approx(np.full(len(bags), inside @ np.arange(10) / inside.sum()), abs=0.15)
+    assert guess.mean() == pytest.approx(count[bags].mean(), abs=0.15)
+
+
+def test_ranges_count_weights() -> None:
+    double = fitted(counts=(2 * YES).astype(object).mask(SMALL, "<15"), sample_weight=np.full(600, 2.0))
+    assert double.bag_sizes_.sum() == 1200
+    small = double.bag_counts_[SMALL.to_numpy(), 1]
+    assert ((small > 0) & (small < 14)).all()
+    assert np.corrcoef(small, YES[SMALL])[0, 1] > 0.5
+
+
+def test_choose_trains_on_ranges_and_judges_by_exact_counts() -> None:
+    methods = ["bag-mean-linear", "bag-soft-label-linear"]
+    found = choose(FRAME, BAGS, counts=RANGES, methods=methods, folds=2, repeats=1, progress=False)
+    assert (found.board["failure"] == "").all()
+    dropped = YES.astype(float).mask(SMALL)
+    without = choose(FRAME, BAGS, counts=dropped, methods=methods, folds=2, repeats=1, progress=False)
+    assert not np.allclose(found.folds["kl"], without.folds["kl"])
+
+
+def test_expected_counts_are_not_exact_bounds() -> None:
+    model = LLPClassifier("bag-gp", params={"draws": 0}).fit(FRAME, BAGS, counts=RANGES)
+    exact = YES.astype(float).mask(SMALL)
+    assert model.score_bags(FRAME, BAGS) != model.score_bags(FRAME, BAGS, counts=exact)
+    groups = model.estimate(FRAME, BAGS, by=BAGS)
+    assert (groups["count_min"] == 0).all()
