@@ -44,7 +44,7 @@ def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch)
     proba = np.stack([1 - p, p], axis=1)
     expected = holdout_criteria(proba, Holdout(padded.rows, padded.index, padded.counts, labels=None))
     names = ("mpiou", "mpiou-hard", "l1", "l1-hard", "kl", "likelihood")
-    for most in (fitted.MOST_PADDED, 40):
+    for most in (fitting.MOST_PADDED, 40):
         monkeypatch.setattr(fitted, "MOST_PADDED", most)
         assert fitted.coarse_criteria(proba, ragged) == pytest.approx({name: expected[name] for name in names})
 
