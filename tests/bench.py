@@ -1,4 +1,4 @@
-"""What the tests of runs share: a plugin with a tiny dataset and fast methods, the command line as a process.
+"""What the tests share: registries as built in, a plugin with a tiny dataset and fast methods, the command line.
 
 A pytest plugin, named in `conftest.py`.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,9 @@ import pytest
 
 from llpbench.cli.main import main
 from llpbench.core import registry
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
+from llpbench.core.registry import REGISTRIES
 from llpbench.running.settings import Settings, resolve
 
 PLUGIN = '''
@@ -174,6 +177,20 @@ def refused(result: Result) -> str:
     return line
 
 
+@contextmanager
+def refusal(match: str) -> Iterator[None]:
+    """Require an error of one line."""
+    with pytest.raises(LLPBenchError, match=match) as error:
+        yield
+    assert "\n" not in str(error.value)
+
+
+def python(code: str, *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own."""
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, **options)
+
+
 class LLPBench:
     """`llpbench` in this process."""
 
@@ -187,7 +204,33 @@ class LLPBench:
             main()
         return Result(int(exit_.value.code or 0), *self._capsys.readouterr())
 
+    def succeed(self, *words: str) -> Result:
+        """Require that a command succeeds."""
+        return done(self(*words))
+
 
 @pytest.fixture
 def llpbench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> LLPBench:
     return LLPBench(monkeypatch, capsys)
+
+
+@pytest.fixture(autouse=True)
+def _registries_as_they_were() -> Iterator[None]:
+    """Every test finds the registries as they are built in and leaves them so."""
+    with as_they_were():
+        yield
+
+
+@contextmanager
+def as_they_were() -> Iterator[None]:
+    """Forget new entries and loaded plugins at the end, also for fixtures of a module."""
+    # names() first, so that the built-in entries are there to be kept
+    kept = {one.kind: {name: one.entry(name) for name in one.names()} for one in REGISTRIES.values()}
+    plugins, modules = dict(registry._loaded_plugins), set(sys.modules)
+    yield
+    for one in REGISTRIES.values():
+        one._entries = kept[one.kind]
+    registry._loaded_plugins = plugins
+    for name in set(sys.modules) - modules:
+        if name.startswith("llpbench_plugin_"):
+            del sys.modules[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from typing import Any, cast
 
 from llpbench.core.cell import Cell, Protocol, Tuning
@@ -16,17 +17,16 @@ PROTOCOL = {"epochs": 300, "patience": 20, "bags_per_step": 2}
 FACTS = ("rows", "numeric", "categorical", "classes")
 
 DATASETS = {
-    name: {"code": code, "licence": licence, **dict(zip(FACTS, numbers, strict=True))}
-    for name, code, licence, numbers in (
-        ("adult", "AD", "CC BY 4.0", (48842, 6, 8, 2)),
-        ("bank-marketing", "BA", "CC BY 4.0", (45211, 7, 9, 2)),
-    )
+    name: {"code": code, "licence": "CC BY 4.0", **dict(zip(FACTS, numbers, strict=True))}
+    for name, code, numbers in (("adult", "AD", (48842, 6, 8, 2)), ("bank-marketing", "BA", (45211, 7, 9, 2)))
 }
 """declared facts of real datasets; other datasets have none"""
 
 HISTOGRAMS = [[*counts, *[0] * (PROPORTION_BINS - 4)] for counts in ([2, 3, 5, 10], [10, 5, 3, 2])]
 
-OTHER_METRICS = {"accuracy": 0.8, "l1": 0.25}
+HARDWARE = {"device": "cpu", "name": "EPYC", "threads": 1, "compiled": False, "precision": "float32", "shared": False}
+
+OTHERS = {"accuracy": 0.8, "l1": 0.25}
 """further test metrics that every run has"""
 
 
@@ -38,7 +38,7 @@ def make_cell_of(method: str = "dllp", size: int = 256, dataset: str = "adult", 
 def make_record(cell: Cell, seed: int = 0, status: Status = "ok", seconds: float = 1.0, **changes: Any) -> Record:
     """A run of a cell, alone; if it succeeded, with test AUC 0.9 by every criterion. `changes` replace whole fields."""
     worked, neural = status == "ok", cell.encoder is not None
-    changed = dict(cell.params)
+    changed, place = dict(cell.params), f"{cell.dataset} {cell.bagging}"
     whole = Record(
         schema=SCHEMA,
         run=cell.run_id(seed),
@@ -57,74 +57,38 @@ def make_record(cell: Cell, seed: int = 0, status: Status = "ok", seconds: float
         memory_mb=100.0,
         members=1,
         bags={"number": 20, "sizes": [cell.bag_size or 5] * 3, "validation": 20, "test": 3, "histograms": HISTOGRAMS},
-        data={
-            "fingerprint": f"table of {cell.dataset}",
-            "manifest": f"{cell.dataset} {cell.bagging} {cell.bag_size} {seed}",
-        },
+        data={"fingerprint": f"table of {cell.dataset}", "manifest": f"{place} {cell.bag_size} {seed}"},
         versions={"method": "1", "dataset": "1", "bagging": "1", "encoder": "1" if cell.encoder else None},
         numerics=NUMERICS,
         code={"version": "0.1.0", "commit": "0123456789abcdef", "dirty": False},
         libraries={"torch": "2.13.0", "numpy": "2.4.6"},
-        hardware={
-            "device": "cpu",
-            "name": "EPYC",
-            "threads": 1,
-            "compiled": False,
-            "precision": "float32",
-            "shared": False,
-        },
+        hardware={**HARDWARE},
         finished="2026-01-01T00:00:00Z",
     )
     assert changes.keys() <= Record.__annotations__.keys(), f"a record has no {changes.keys() - Record.__annotations__}"
     return cast(Record, {**whole, **changes})
 
 
-def record(
-    method: str = "dllp",
-    auc: float | None = 0.9,
-    *,
-    seed: int = 0,
-    dataset: str = "adult",
-    bag_size: int = 64,
-    bagging: str = "ordered",
-    max_bags: int | None = None,
-    encoder: str | None = "mlp",
-    pretraining: str = "none",
-    params: Mapping[str, Any] | None = None,
-    protocol: Mapping[str, int] | None = PROTOCOL,
-    role: str = "",
-    aucs: Mapping[str, float | None] | None = None,
-    ensemble: int = 1,
-    precision: str = "float32",
-    **changes: Any,
-) -> Record:
+def record(method: str = "dllp", auc: float | None = 0.9, *, seed: int = 0, role: str = "", **more: Any) -> Record:
     """A run that succeeded among three, with test AUC `auc` by every criterion, or with those of `aucs`, by criterion.
 
-    `params` are what differs from the defaults; `changes` replace whole fields of the record.
+    `more`: fields of its cell (`params`: what differs from the defaults; `protocol`: a dictionary), and whole fields of
+    the record.
     """
-    trained = Protocol(**protocol) if encoder and protocol else None
-    cell = Cell(
-        method,
-        dataset,
-        bagging,
-        bag_size,
-        encoder,
-        params or {},
-        pretraining=pretraining,
-        protocol=trained,
-        max_bags=max_bags,
-        ensemble=ensemble,
-        precision=precision,
-    )
-    aucs = dict.fromkeys(("auc", "mpiou", "l1"), auc) if aucs is None else aucs
-    facts = {
+    usual = {"dataset": "adult", "bagging": "ordered", "bag_size": 64, "encoder": "mlp", "protocol": PROTOCOL}
+    given = {"aucs": dict.fromkeys(("auc", "mpiou", "l1"), auc), **usual, **more}
+    facts = {each.name: given.pop(each.name) for each in fields(Cell) if each.name in given}
+    neural = facts["encoder"] is not None
+    trained = Protocol(**facts["protocol"]) if neural and facts["protocol"] else None
+    cell, aucs = Cell(method, **{**facts, "protocol": trained}), given.pop("aucs")
+    usual = {
         "method": {**make_record(cell)["method"], "role": role},
         "times": {"data": 0.5, "train": 3.0, "evaluate": 0.5, "total": 4.0},
         "members": 3,
-        "results": {criterion: _selected(value, encoder is not None) for criterion, value in aucs.items()},
-        "curves": {criterion: [0.5, 0.7, 0.6] for criterion in aucs} if encoder else {},
+        "results": {criterion: _selected(value, neural) for criterion, value in aucs.items()},
+        "curves": {criterion: [0.5, 0.7, 0.6] for criterion in aucs} if neural else {},
     }
-    return make_record(cell, seed, **{**facts, **changes})
+    return make_record(cell, seed, **{**usual, **given})
 
 
 def failed(method: str = "dllp", reason: str = "loss became NaN in epoch 4", **facts: Any) -> Record:
@@ -155,42 +119,26 @@ def searched(
     Of ten trials four went through, five were stopped and one failed. `how`: fields of `Tuning`.
     """
     tuning, run = Tuning(start, regime, trials, **{"space": {}, **how}), make_record(start)
-    made: list[dict[str, Any]] = [
-        {
-            "number": number,
-            "params": {},
-            "status": status,
-            "reason": "bad luck" if status == "failed" else "",
-            "values": {},
-            "epochs": 9,
-            "rungs": [[3, 0.5]],
-            "seconds": 12.0,
-        }
-        for number, status in enumerate(["ok"] * 4 + ["stopped"] * 5 + ["failed"])
-    ]
-    return TuningRecord(
-        schema=SCHEMA,
-        tuning=tuning.id,
-        spec=tuning.spec,
-        method=run["method"],
-        dataset=run["dataset"],
-        status="ok",
-        reason="",
-        best={
-            name: Chosen(trial=3, cell=cell.id, params=dict(cell.params), value=value, default=default)
-            for name, (cell, value, default) in best.items()
+    shared = ("schema", "method", "dataset", "memory_mb", "versions", "numerics", "code", "libraries", "hardware")
+    made = {
+        **{name: run[name] for name in (*shared, "finished")},  # type: ignore[literal-required]
+        "times": {"total": 120.0},
+        "best": {
+            name: Chosen(trial=3, cell=cell.id, params=dict(cell.params), value=value, default=base)
+            for name, (cell, value, base) in best.items()
         },
-        trials=made,
-        times={"total": 120.0},
-        epochs=99,
-        memory_mb=run["memory_mb"],
-        versions=run["versions"],
-        numerics=run["numerics"],
-        code=run["code"],
-        libraries=run["libraries"],
-        hardware=run["hardware"],
-        finished=run["finished"],
-    )
+        "trials": [
+            {"params": {}, "values": {}, "epochs": 9, "rungs": [[3, 0.5]], "seconds": 12.0}
+            | {"number": number, "status": status, "reason": "bad luck" * (status == "failed")}
+            for number, status in enumerate(["ok"] * 4 + ["stopped"] * 5 + ["failed"])
+        ],
+    }
+    facts = {"tuning": tuning.id, "spec": tuning.spec, "status": "ok", "reason": "", "epochs": 99}
+    return cast(TuningRecord, made | facts)
+
+
+def by_run(*records: Record) -> dict[str, Record]:
+    return {each["run"]: each for each in records}
 
 
 MISSING = object()
@@ -221,9 +169,4 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _selected(auc: float | None, neural: bool) -> CriterionResult:
-    return {
-        "epoch": 19 if neural else None,
-        "validation": auc,
-        "test": {"auc": auc, **OTHER_METRICS},
-        "diagnostics": {},
-    }
+    return {"epoch": 19 if neural else None, "validation": auc, "test": {"auc": auc, **OTHERS}, "diagnostics": {}}

@@ -16,10 +16,10 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.running.schedule import Job
 
+OnEpoch = Callable[[Epoch], None] | None
 
-def scripted(
-    cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Callable[[Epoch], None] | None
-) -> list[Record]:
+
+def scripted(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: OnEpoch) -> list[Record]:
     """A cell whose bag size says what happens to it."""
     time.sleep(0.15)  # longer than a process waits between two reports
     if cell.bag_size in (1, 30):
@@ -55,9 +55,7 @@ def scripted(
     return [make_record(cell, seed) for seed in seeds]
 
 
-def scripted_slowly(
-    cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: Callable[[Epoch], None] | None
-) -> list[Record]:
+def scripted_slowly(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: OnEpoch) -> list[Record]:
     """The same after longer than Ray's executor waits between two reports."""
     time.sleep(0.5)
     return scripted(cell, seeds, environment, on_epoch)

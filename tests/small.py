@@ -40,17 +40,11 @@ def stream(key: int = 0) -> Random:
     return Random(torch.tensor(key))
 
 
-def moment(
-    stage: str = "train",
-    phase: str = "train",
-    *,
-    epoch: float = 0.0,
-    epochs: float = 10.0,
-    step: float = 0.0,
-    steps: float = 100.0,
-) -> Now:
-    """A moment of training."""
-    return Now(stage, phase, *(torch.tensor(float(value)) for value in (epoch, epochs, step, steps)))
+def moment(stage: str = "train", phase: str = "train", **at: float) -> Now:
+    """A moment of training; `at`: epoch, epochs, step and steps."""
+    usual = {"epoch": 0.0, "epochs": 10.0, "step": 0.0, "steps": 100.0}
+    assert at.keys() <= usual.keys()
+    return Now(stage, phase, *(torch.tensor(float(value)) for value in (usual | at).values()))
 
 
 def make_bags(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from bench import python
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from repository import FOLDERS, PACKAGES, PROJECT, ROOT, committed, folder, modules
@@ -32,8 +33,7 @@ def travels(file: Path) -> bool:
     return file.stem == "adult" or file.stat().st_size <= 200_000
 
 
-def embedded() -> list[Path]:
-    return list((folder("llpbench.datasets") / "embedded").iterdir())
+EMBEDDED = [*(folder("llpbench.datasets") / "embedded").iterdir()]
 
 
 WITHOUT = """
@@ -70,11 +70,6 @@ def test_public_names_and_files_stay_below_ceilings() -> None:
     defined = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     assert len([node for node in defined if not node.name.startswith("_")]) <= MOST_PUBLIC_NAMES
     assert len(trees) <= MOST_FILES
-
-
-def test_every_package_is_declared() -> None:
-    found = {file.parent for top in FOLDERS.values() for file in (ROOT / top).rglob("__init__.py")}
-    assert found == {folder(package) for package in PACKAGES if package != DATA_ONLY}
 
 
 def test_no_file_mentions_machine_or_package_index() -> None:
@@ -156,7 +151,9 @@ def test_changelog_and_citation_have_this_version() -> None:
     assert released[:2] == ["Unreleased", llpbench.__version__]
 
 
-def test_checkout_adds_only_contributions_to_package() -> None:
+def test_every_package_is_declared_and_checkout_adds_contributions_only() -> None:
+    packages = {file.parent for top in FOLDERS.values() for file in (ROOT / top).rglob("__init__.py")}
+    assert packages == {folder(package) for package in PACKAGES if package != DATA_ONLY}
     found = find_spec("llpbench.methods.dllp")
     assert found is not None
     assert found.origin == str(folder("llpbench.methods") / "dllp.py")
@@ -172,7 +169,7 @@ def test_wheel_is_complete_and_works_anywhere(tmp_path: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(file.read_bytes())
     sdist = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", sdist, tmp_path], cwd=source, check=True, timeout=60, capture_output=True)
+    python(sdist, tmp_path, cwd=source, check=True)
     (packed,) = tmp_path.glob("*.tar.gz")
     pip, offline = (sys.executable, "-m", "pip"), ("--quiet", "--no-deps", "--no-index")
     # the wheel is made of the source distribution, so that both are tried with one build
@@ -183,16 +180,15 @@ def test_wheel_is_complete_and_works_anywhere(tmp_path: Path) -> None:
     subprocess.run(install, check=True, timeout=120)
     with tarfile.open(packed) as archive:
         top = packed.name.removesuffix(".tar.gz")
-        expected = {f"{top}/datasets/embedded/{file.name}" for file in embedded()}
-        expected |= {
-            f"{top}/{name}" for name in ("CHANGELOG.md", "CITATION.cff", "docs/tutorial.md", "examples/sweep.ipynb")
-        }
+        expected = {f"{top}/datasets/embedded/{file.name}" for file in EMBEDDED}
+        others = ("CHANGELOG.md", "CITATION.cff", "docs/tutorial.md", "examples/sweep.ipynb")
+        expected |= {f"{top}/{name}" for name in others}
         assert expected <= set(archive.getnames())
     with zipfile.ZipFile(built) as wheel_file:
         names = set(wheel_file.namelist())
     expected = {f"{package.replace('.', '/')}/{f.name}" for package in PACKAGES for f in folder(package).glob("*.py")}
     expected |= {"llpbench/py.typed", "llpbench/results/studies.toml", "llpbench/datasets/facts.json"}
-    expected |= {*(f"llpbench/datasets/embedded/{f.name}" for f in embedded() if travels(f))}
+    expected |= {*(f"llpbench/datasets/embedded/{f.name}" for f in EMBEDDED if travels(f))}
     report = folder("llpbench.report")
     shipped = [file for name in ("paper", "page", "templates") for file in report.glob(f"{name}/*")]
     expected |= {f"llpbench/report/{file.relative_to(report)}" for file in shipped}
@@ -211,9 +207,7 @@ from llpbench.results.merging import journal_files
 assert Contents.read(*journal_files("published")).records
 """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "LLPBENCH_DATA": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
-    )
+    done = python(code, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(tmp_path / "site" / "llpbench" / "__init__.py"), "48842", "20000", "12958"]
 
@@ -230,14 +224,7 @@ from llpbench.cli.main import main
 main()
 """
     quick = "run --methods dllp --datasets nursery --seeds 1 --epochs 1 --encoders mlp --bag-sizes 64 --max-bags 8"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *quick.split(), "--executor", "inline", "--out", "slim"],
-        cwd=tmp_path,
-        env=slim,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    done = python(code, *quick.split(), "--executor", "inline", "--out", "slim", cwd=tmp_path, env=slim)
     assert done.returncode == 0, done.stderr
     records = Contents.read(tmp_path / "slim" / FILE).records.values()
     assert [(record["spec"]["method"], record["status"]) for record in records] == [("dllp", "ok")]
@@ -245,8 +232,8 @@ main()
 
     # a checkout works by itself, too
     bare = "import sys; sys.meta_path = [each for each in sys.meta_path if 'editable' not in str(each)]; "
-    alone = [sys.executable, "-c", bare + "import llpbench.methods.bag_mean_linear, llpbench.datasets.society"]
-    subprocess.run(alone, cwd=source, env=environment | {"PYTHONPATH": ""}, check=True, timeout=60)
+    alone = bare + "import llpbench.methods.bag_mean_linear, llpbench.datasets.society"
+    python(alone, cwd=source, env=environment | {"PYTHONPATH": ""}, check=True)
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells what a process has loaded")
@@ -257,7 +244,7 @@ import sklearn.ensemble, torch, xgboost
 xgboost.train({}, xgboost.DMatrix([[0.0], [1.0]], label=[0.0, 1.0]), 1)
 print(*{line.split()[-1] for line in open("/proc/self/maps") if "libgomp" in line or "libomp" in line}, sep="\\n")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = python(code, check=True)
     loaded = done.stdout.split()
     assert loaded
     assert [path for path in loaded if "site-packages" not in path] == []

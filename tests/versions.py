@@ -41,10 +41,8 @@ def current() -> dict[str, Vouched]:
             package, _, name = entry.module.removeprefix("llpbench.").partition(".")
             folder = package if (ROOT / package).is_dir() else f"llpbench/{package}"
             versions[f"{folder}/{name}.py"].append(f"{entry.name}={entry.version}")
-    return {
-        path: Vouched(",".join(versions[path]), hashlib.sha256((ROOT / path).read_bytes()).hexdigest()[:DIGITS])
-        for path in sorted(versions)
-    }
+    hashes = {path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest()[:DIGITS] for path in versions}
+    return {path: Vouched(",".join(versions[path]), hashes[path]) for path in sorted(versions)}
 
 
 def vouched() -> dict[str, Vouched]:
@@ -56,11 +54,8 @@ def vouched() -> dict[str, Vouched]:
 def unproven() -> list[str]:
     """Return the files that changed though their versions did not."""
     before = vouched()
-    return [
-        path
-        for path, now in current().items()
-        if path in before and before[path].versions == now.versions and before[path].hash != now.hash
-    ]
+    both = [(path, before[path], now) for path, now in current().items() if path in before]
+    return [path for path, old, new in both if old.versions == new.versions and old.hash != new.hash]
 
 
 def update(proof: str = "") -> None:

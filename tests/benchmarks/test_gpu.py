@@ -134,42 +134,31 @@ def run_campaign(
 class TestCampaign:
     def test_campaign_orders_paper_cells_by_worth(self) -> None:
         cells = campaign.cells(FULL)
-        assert len({cell.id for cell in cells}) == len(cells)
         first = [(cell.dataset, cell.method, cell.pretraining) for cell in cells[:6]]
-        assert first[:5] == [("credit", *pair) for pair in campaign.FIRST]
-        assert first[5] == ("electricity", "dllp", "none")
-        assert {(cell.bagging, cell.bag_size, cell.encoder) for cell in cells} == {
-            ("ordered", 256, "saint"),
-            ("ordered", 256, None),  # llp-gan brings its own network
-        }
+        assert first == [*(("credit", *pair) for pair in campaign.FIRST), ("electricity", "dllp", "none")]
+        # llp-gan brings its own network
+        found = {(cell.bagging, cell.bag_size, cell.encoder) for cell in cells}
+        assert found == {("ordered", 256, "saint"), ("ordered", 256, None)}
         assert {cell.protocol.epochs for cell in cells if cell.protocol} == {300}
-        assert {cell.method for cell in cells[:25]} == {"dllp", "tabllp-bdc", "llp-vat", "supervised"}
-        assert {cell.id for cell in cells}.isdisjoint(cell.id for cell in campaign.cells(REHEARSAL))
+        ids = [cell.id for cell in cells]
+        assert len({*ids, *(cell.id for cell in campaign.cells(REHEARSAL))}) > len({*ids}) == len(ids)
 
-    def test_campaign_resumes_where_it_ended(self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        every = [cell.id for cell in campaign.cells(FULL) if find_local(cell.dataset) is not None]
+    def test_campaign_resumes_and_skips_cells_of_others(self, rows: Rows, tmp_path: Path, monkeypatch: Any) -> None:
+        every = [cell for cell in campaign.cells(FULL) if find_local(cell.dataset) is not None]
         one = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
         two = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
-        assert [job.cell.id for job in one + two] == every[:4]
+        assert [job.cell.id for job in one + two] == [cell.id for cell in every[:4]]
         assert COMPILES == [False], "the first cells are run by one process that compiles nothing"
         assert {job.seeds for job in one} == {tuple(range(10))}
         assert len(Contents.read(tmp_path / "journal.jsonl").records) == 40
         assert rows.last(campaign.PART)["data credit"].status == "skipped"
-        told = dict(tables._campaign(rows))
-        assert told["cell: dllp adult"].startswith("10 seeds in")
-
-    def test_campaign_skips_cells_of_other_journals(
-        self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        first, second = [cell for cell in campaign.cells(FULL) if find_local(cell.dataset) is not None][:2]
+        assert dict(tables._campaign(rows))["cell: dllp adult"].startswith("10 seeds in")
         with Journal(tmp_path / "theirs") as journal:
-            journal.append(*recorded(Work(first, tuple(range(10)))), *recorded(Work(second, (0, 1, 2))))
+            journal.append(*recorded(Work(every[4], tuple(range(10)))), *recorded(Work(every[5], (0, 1, 2))))
         (job,) = run_campaign(rows, tmp_path, monkeypatch, recorded, 1, (str(tmp_path / "theirs"),))
-        assert (job.cell.id, job.seeds) == (second.id, tuple(range(3, 10)))
+        assert (job.cell.id, job.seeds) == (every[5].id, tuple(range(3, 10)))
 
-    def test_unfinished_cell_is_retried_with_half_of_seeds(
-        self, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_unfinished_cell_is_retried_with_half_of_seeds(self, rows: Rows, tmp_path: Path, monkeypatch: Any) -> None:
         run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("stopped"), 1)
         (one,) = run_campaign(rows, tmp_path, monkeypatch, lambda _: Ended("stopped"), 1)
         assert one.seeds == tuple(range(10)), "it had little time"

@@ -10,16 +10,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import click
+import pandas as pd
 import pytest
-from bench import LLPBench, arguments, dedent, start
+from bench import LLPBench, arguments, dedent, python, refused, start
 from click.shell_completion import ShellComplete
+from districts import counted, people
 
 from llpbench.cli.listing import _verdict_rows
 from llpbench.cli.main import _seeds, cli, main
 from llpbench.conformance.checks import Check, Verdict
-from llpbench.results.journal import FILE, Contents
+from llpbench.results.journal import FILE, Contents, Journal
 from llpbench.running.settings import OPTIONS
 
 HEAVY = {"torch", "ray", "pydantic", "pandas", "pyarrow", "requests", "sklearn", "seaborn", "scipy", "filelock"}
@@ -41,7 +44,7 @@ def test_lists_and_help_import_nothing_heavy() -> None:
                 assert not ended.code
             print("loaded", *sys.modules)
     """
-    done = subprocess.run([sys.executable, "-c", dedent(code)], capture_output=True, text=True, check=True)
+    done = python(dedent(code), check=True)
     loaded = [set(line.split()) for line in done.stdout.splitlines() if line.startswith("loaded ")]
     assert len(loaded) == 10
     assert "llpbench.cli.main" in loaded[0]
@@ -58,6 +61,8 @@ def test_help_names_every_option_and_its_default(llpbench: LLPBench) -> None:
     assert "[default: 256]" in text
     assert "[default: fine,coarse]" in text, "as the command line takes it"
     assert "False" not in text
+    lines = [line for line in llpbench("--help").out.splitlines() if line.startswith("  ")]
+    assert {*cli.commands} <= {line.split()[0] for line in lines}, "every command is in a group"
 
 
 def commands(group: click.Group, *before: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -68,9 +73,7 @@ def commands(group: click.Group, *before: str) -> Iterator[tuple[tuple[str, ...]
 
 
 @pytest.mark.parametrize(("words", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in commands(cli)])
-def test_help_has_two_valid_examples_and_groups(
-    words: tuple[str, ...], command: click.Command, llpbench: LLPBench
-) -> None:
+def test_help_has_valid_examples_and_groups(words: tuple[str, ...], command: click.Command, llpbench: LLPBench) -> None:
     text = llpbench(*words, "--help").out
     _, first, *rest = text.split("\n\n")
     heading, *examples = first.splitlines()
@@ -86,11 +89,6 @@ def test_help_has_two_valid_examples_and_groups(
         last = rest[-1].splitlines()
         assert last[0] == "Options:"
         assert [line.split()[0] for line in last[1:]] == ["-h,"], "every option has a group"
-
-
-def test_every_command_is_in_a_group(llpbench: LLPBench) -> None:
-    lines = [line for line in llpbench("--help").out.splitlines() if line.startswith("  ")]
-    assert {*cli.commands} <= {line.split()[0] for line in lines}
 
 
 def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> None:
@@ -110,9 +108,7 @@ def test_lists_show_what_plugins_register(llpbench: LLPBench, plugin: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["methods", "datasets", "suites", "baggings", "encoders", "studies", "params dllp"])
-def test_lists_fit_into_the_terminal_without_breaking_words(
-    kind: str, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_fit_terminal_with_whole_words(kind: str, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     words = []
     for columns in ("80", "400"):
         monkeypatch.setenv("COLUMNS", columns)
@@ -122,11 +118,8 @@ def test_lists_fit_into_the_terminal_without_breaking_words(
     assert words[0] == words[1]
 
 
-def test_run_draws_plots_and_names_the_files_which_report_rebuilds(
-    llpbench: LLPBench, plugin: Path, tmp_path: Path
-) -> None:
-    result = llpbench(*arguments(plugin, tmp_path, "--plots"))
-    assert result.code == 0
+def test_run_draws_plots_and_names_files_that_report_rebuilds(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    result = llpbench.succeed(*arguments(plugin, tmp_path, "--plots"))
     assert "quick-a" in result.out
     assert "started quick-a on tiny ordered 8 (2 seeds)" in result.err
     assert "8/8 runs" in result.err
@@ -154,33 +147,19 @@ def test_run_draws_plots_and_names_the_files_which_report_rebuilds(
 
 def test_wrong_declaration_is_reported_before_run(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     mine = tmp_path / "misspelt.py"
-    mine.write_text(
-        dedent("""
-        from dataclasses import dataclass
-        from typing import Annotated
-        from llpbench import DirectParams, Uniform, register_method
-        from llpbench.methods.bag_share import BagShare
-
-        @dataclass(frozen=True)
-        class OwnParams(DirectParams):
-            weight: Annotated[float, Uniform(0.1, 1.0)] = 5.0
-
-        @register_method("misspelt", reference="Doe 2026")
-        class Misspelt(BagShare):
-            "Never fits by its own."
-
-            Params = OwnParams
-
-            def fitt(self): ...
-        """)
-    )
+    mine.write_text("""
+from llpbench import register_method
+from llpbench.methods.bag_share import BagShare
+@register_method("misspelt", reference="Doe 2026")
+class Misspelt(BagShare):
+    "Never fits by its own."
+    def fitt(self): ...
+""")
     words = arguments(plugin, tmp_path / "out", "--plugin", str(mine), "--methods", "misspelt,quick-a")
-    hook = "method 'misspelt': 'fitt' is not a hook and would never be called. Did you mean fit?"
-    default = "method 'misspelt': hyperparameter 'weight': default 5.0 is outside its range 0.1 to 1"
+    told = "method 'misspelt': 'fitt' is not a hook and would never be called. Did you mean fit?"
     planned, ran = llpbench(*words, "--dry-run"), llpbench(*words)
-    for told in (hook, default):
-        assert f"warning: {told}\n" in planned.out
-        assert told in " ".join(ran.err.split())
+    assert f"warning: {told}\n" in planned.out
+    assert told in " ".join(ran.err.split())
     assert "quick-a': " not in planned.out
 
 
@@ -197,8 +176,7 @@ def test_failures_exit_1_with_reason(llpbench: LLPBench, plugin: Path, tmp_path:
 def test_dry_run_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = arguments(plugin, out, "--bag-sizes", "8,41")
-    dry = llpbench(*words, "--dry-run")
-    assert dry.code == 0
+    dry = llpbench.succeed(*words, "--dry-run")
     assert "quick-a on tiny ordered 8 " in dry.out
     assert "impossible: bag size 41 is larger than the 40 validation rows of 'tiny'." in dry.out
     assert dry.out.endswith("4 runs to do in 2 cells, 4 impossible; less than a second one after the other\n")
@@ -208,15 +186,13 @@ def test_dry_run_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path
 
 def test_data_commands_fetch_list_and_verify(llpbench: LLPBench, plugin: Path) -> None:
     from_plugin = ("--plugin", str(plugin))
-    listed = llpbench("data", "list", *from_plugin)
-    assert listed.code == 0
+    listed = llpbench.succeed("data", "list", *from_plugin)
     assert "tiny" in listed.out
     fetched = llpbench("data", "fetch", "absent,tiny", *from_plugin)
     assert fetched.code == 1
     assert "tiny: " in fetched.out
     assert fetched.err.startswith("llpbench: dataset 'absent' has no file")
-    verified = llpbench("data", "verify", "tiny", *from_plugin)
-    assert verified.code == 0
+    verified = llpbench.succeed("data", "verify", "tiny", *from_plugin)
     assert "ok" in verified.out
     assert llpbench("data", "verify", "tiny,absent", *from_plugin).code == 1
 
@@ -229,10 +205,7 @@ def test_internal_error_keeps_traceback(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_interrupt_message_depends_on_command(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(**_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(cli, "main", interrupt)
+    monkeypatch.setattr(cli, "main", Mock(side_effect=KeyboardInterrupt))
     for command in ("run", "tune", "run --dry-run", "fit", "choose", "effects"):
         result = llpbench(*command.split())
         assert result.code == 130
@@ -255,11 +228,6 @@ def test_interrupted_command_exits_130(plugin: Path, tmp_path: Path) -> None:
     assert 0 < len(Contents.read(tmp_path / FILE).records) < 8
 
 
-def offered(words: str, incomplete: str) -> list[str]:
-    shell = ShellComplete(cli, {}, "llpbench", "_LLPBENCH_COMPLETE")
-    return [item.value for item in shell.get_completions(words.split(), incomplete)]
-
-
 @pytest.mark.parametrize(
     ("words", "incomplete", "expected"),
     [
@@ -274,16 +242,132 @@ def offered(words: str, incomplete: str) -> list[str]:
     ],
 )
 def test_shell_completion_offers_names(words: str, incomplete: str, expected: list[str]) -> None:
-    assert offered(words, incomplete) == expected
+    offered = ShellComplete(cli, {}, "llpbench", "_LLPBENCH_COMPLETE").get_completions(words.split(), incomplete)
+    assert [item.value for item in offered] == expected
 
 
-def test_plan_shows_consecutive_seeds_as_a_range() -> None:
+def test_plan_shows_ranges_of_seeds_and_check_joins_same_failures() -> None:
     assert [_seeds(seeds) for seeds in ((), (3,), (0, 1), (2, 3, 4), (0, 3, 7))] == ["", "3", "0,1", "2-4", "0,3,7"]
-
-
-def test_checks_with_the_same_failure_are_one_row() -> None:
     results = {"one": ("failed", "no luck"), "two": ("ok", ""), "three": ("failed", "no luck"), "four": ("ok", "")}
     verdicts = [Verdict(Check(name, name.title(), str), *of) for name, of in results.items()]  # type: ignore[arg-type]
     first, *others = _verdict_rows(verdicts)
     assert first == ("One (the same result in: three)", "failed", "no luck")
     assert [row[0] for row in others] == ["Two", "Four"]
+
+
+METHOD = "from llpbench.core.registry import register_method\n@register_method('odd', reference='')\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["plan", "--datasets", "adlut"], "unknown dataset 'adlut'. Did you mean adult"),
+        (["run", "--config", "/none.toml"], "--config '/none.toml' cannot be read: No such file or directory"),
+        (["check", "dllp", "--dataset", "adult"], "--dataset needs a bagging to check, but 'dllp' has none"),
+        (["check", "ordered", "--dataset", "nosuch"], "'nosuch'"),
+        (["run", "--out", "/dev/null/x"], "journal '/dev/null/x/journal.jsonl' cannot be read: Not a directory"),
+        (["run", "--out", "~nobody-of-that-name/x"], "'~nobody-of-that-name/x'"),
+        (["run", "--plugin", "/none.py"], "plugin '/none.py' is not a file"),
+        (["rnu"], "Did you mean run?"),
+        (["data", "fech"], "Did you mean fetch?"),
+        (["list", "studies", "dllp"], "only list params takes the name"),
+        (["estimate-table", "--seed", "-1"], "--seed must be in the range x>=0, got -1"),
+        (["fit", "rows.csv", "--noise", "abc"], "--noise must be a number, got 'abc'"),
+        (["fit", "rows.csv", "--bag-column", "d", "--out", "m"], "--bags is missing. Add --bags FILE."),
+        (["run", "--nonsense"], "--nonsense"),
+        (["compare", "--against", "moon"], "--against must be one of 'published', "),
+        (["report", "--out", "/none"], "there is no journal '/none'"),
+        (["report", "--study", "tables"], "unknown study 'tables'"),
+        (["data", "list", "--data-dir", "/none"], "data directory '/none'"),
+        (["merge"], "JOURNAL... is missing."),
+        (["plan", "--study", "encoder", "--encoders", "mlp"], "--encoders saint-row,saint"),
+        (["report", "--journal="], "must be a path, got ''"),
+        (["fit", "", "--bags", "bags.csv", "--bag-column", "d", "--counts", "a", "--out", "m"], "be a path, got ''"),
+    ],
+)
+def test_invalid_arguments_are_refused(words: list[str], told: str, llpbench: LLPBench) -> None:
+    assert told in refused(llpbench(*words))
+
+
+@pytest.mark.parametrize("content", ["a = " + "[" * 50_000 + "]" * 50_000, "# " + "x" * 1_000_001])
+def test_endless_configuration_is_refused(content: str, tmp_path: Path, llpbench: LLPBench) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(content)
+    assert f"--config {str(file)!r}" in refused(llpbench("plan", "--config", str(file)))
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (f"{METHOD}class Odd:\n    'No method.'\n", "must be a class that extends Method"),
+        (f"{METHOD}def odd():\n    'No class.'\n", "must be a class that extends Method"),
+        ("class Own(BaseException): pass\nraise Own('odd')\n", "failed on import: Own: odd"),
+        ("def (\n", "failed on import: SyntaxError"),
+        ("from llpbench import register_bagging\n@register_bagging('random')\ndef odd(): ...", "called 'random'"),
+    ],
+)
+def test_faulty_plugin_is_refused(code: str, told: str, tmp_path: Path, llpbench: LLPBench) -> None:
+    file = tmp_path / "odd_plugin.py"
+    file.write_text(code)
+    for words in (["list", "methods"], ["run"], ["plan"], ["data", "list"])[: 4 if "odd" in told else 1]:
+        assert told in refused(llpbench(*words, "--plugin", str(file)))
+
+
+def test_foreign_or_locked_journal_is_refused(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    run = arguments(plugin, tmp_path)
+    (tmp_path / FILE).write_text("name,age\n")
+    for words in (run, ["plan", *run[1:]], ["report", "--out", str(tmp_path)]):
+        assert "is not a journal of llpbench" in refused(llpbench(*words))
+    (tmp_path / FILE).unlink()
+    with Journal(tmp_path):
+        assert "another llpbench is writing to" in refused(llpbench(*run))
+    llpbench.succeed(*run)
+
+
+def shell(words: str, *given: object) -> subprocess.CompletedProcess[str]:
+    """`llpbench` with redirections of a shell; `given` are its arguments from $1 on."""
+    command = ["sh", "-c", words.replace("llpbench", f"{sys.executable} -P -m llpbench"), "sh", *map(str, given)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=250)
+
+
+@pytest.mark.parametrize("closed", ["2>/dev/full", "2>&- >&- <&-"])
+def test_run_continues_with_closed_stderr(plugin: Path, tmp_path: Path, closed: str) -> None:
+    some = ("--methods", "quick-a", "--bag-sizes", "8")
+    done = shell(f'llpbench "$@" {closed}', *arguments(plugin, tmp_path / "out", *some))
+    assert done.returncode == 0, done.stdout + done.stderr
+    journal = (tmp_path / "out" / FILE).read_bytes()
+    assert journal.count(b"\n") == 2
+    assert journal.count(b'{"') >= 2
+
+
+@pytest.mark.parametrize("command", ["list methods", "--help"])
+def test_full_stdout_is_failure(command: str) -> None:
+    done = shell(f"llpbench {command} >/dev/full")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("llpbench: ")
+    assert "No space left on device" in line
+
+
+def test_closed_pipe_ends_silently() -> None:
+    process = start(["list", "methods"])
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(60) == 1
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+
+
+def test_terminal_escapes_are_neutralised(tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame, bags, votes = people(300, 12)
+    evil = "\x1b]0;owned\x07\x9b2J"
+    frame.assign(**{"district": bags, f"id{evil}": [f"{evil}{n}" for n in range(300)]}).to_csv("rows.csv", index=False)
+    table = counted(bags, votes).rename_axis("district").reset_index()
+    table.columns = pd.Index(["district", f"no{evil}", f"yes{evil}"])
+    table.to_csv("bags.csv", index=False)
+    common = ["fit", "rows.csv", "--bags", "bags.csv", "--bag-column", "district", "--method", "count-gbdt"]
+    for more in (["--counts", f"no{evil},yes{evil}", "--out", "model"], ["--counts", "nothing", "--out", "other"]):
+        result = llpbench(*common, *more)
+        assert not {"\x1b", "\x07", "\x9b"} & {*result.out, *result.err}
+        assert "\\x1b]0;owned\\x07\\x9b2J" in result.out + result.err

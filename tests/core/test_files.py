@@ -8,14 +8,12 @@ import lzma
 import os
 import resource
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bench import LLPBench, arguments
+from bench import LLPBench, arguments, python
 from factory import record
 
 from llpbench.core.errors import DataError, LLPBenchError
@@ -48,31 +46,21 @@ def test_replaced_file_keeps_permissions_and_new_one_follows_umask(tmp_path: Pat
         assert (path.read_text(), mode_of(path)) == (f"{mode}", mode)
 
 
-def test_temporary_content_is_as_private_as_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, seen = tmp_path / "old", []
-    path.write_text("before")
-    path.chmod(0o600)
-    fsync = os.fsync
+def test_failed_write_keeps_old_file_and_is_as_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = []
 
-    def syncing(file: int) -> None:
-        seen.append(stat.S_IMODE(os.fstat(file).st_mode))
-        fsync(file)
-
-    monkeypatch.setattr(os, "fsync", syncing)
-    replace_file(path, "after")
-    assert seen == [0o600]
-
-
-def test_failed_write_keeps_old_file_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(file: int) -> None:  # noqa: ARG001
+    def fail(file: int) -> None:
+        modes.append(stat.S_IMODE(os.fstat(file).st_mode))
         raise OSError("no room")
 
-    replace_file(tmp_path / "old", "before")
+    path = tmp_path / "old"
+    replace_file(path, "before")
+    path.chmod(0o600)
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="no room"):
-        replace_file(tmp_path / "old", "after")
+        replace_file(path, "after")
     assert [each.name for each in tmp_path.iterdir()] == ["old"]
-    assert (tmp_path / "old").read_text() == "before"
+    assert (path.read_text(), modes) == ("before", [0o600])
 
 
 KILLED = """
@@ -88,7 +76,7 @@ with temporary_folder(path) if path.is_dir() else replaced(path) as made:
 def test_file_of_killed_writer_replaces_nothing_and_is_removed_a_day_later(tmp_path: Path) -> None:
     path = tmp_path / "result[1].csv"
     replace_file(path, "before")
-    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    python(KILLED, path)
     (left,) = {*tmp_path.iterdir()} - {path}
     with replaced(path) as mine:
         mine.write(b"first")
@@ -107,8 +95,8 @@ def test_strict_umask_hides_results_from_others(tiny_bench: Path, tmp_path: Path
     out, before = tmp_path / "out", os.umask(0o077)
     try:
         words = arguments(tiny_bench, out, "--save-predictions")
-        assert llpbench(*words).code == 0
-        assert llpbench("report", "--no-plots", "--out", str(out)).code == 0
+        llpbench.succeed(*words)
+        llpbench.succeed("report", "--no-plots", "--out", str(out))
     finally:
         os.umask(before)
     files = [path for path in out.rglob("*") if path.is_file()]
@@ -139,13 +127,10 @@ def test_unpacking_stops_at_limit(tmp_path: Path, kind: str) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000, "kilobytes"
     with open_packed(path, kind) as file:
         assert file.read() == bytes(50_000_000)
-
-
-def test_shard_that_unpacks_to_too_much_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "adult.jsonl.xz"
-    path.write_bytes(lzma.compress(b"{" + b" " * 30_000_000))
+    shard = tmp_path / "adult.jsonl.xz"
+    shard.write_bytes(lzma.compress(b"{" + b" " * 30_000_000))
     with pytest.raises(DataError, match="unpacks from"):
-        Contents.read(path)
+        Contents.read(shard)
 
 
 def test_library_that_opens_its_folder_to_everybody_stays_private(tmp_path: Path) -> None:
@@ -157,7 +142,7 @@ def test_library_that_opens_its_folder_to_everybody_stays_private(tmp_path: Path
 
 def test_folder_of_killed_process_is_removed_and_that_of_living_process_is_kept(tmp_path: Path) -> None:
     with temporary_folder(tmp_path) as mine:
-        subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+        python(KILLED, tmp_path)
         assert len([*tmp_path.glob("*/*/rows")]) == 1
         with temporary_folder(tmp_path) as another:
             assert {*mine.parent.iterdir()} == {mine, another}

@@ -1,29 +1,20 @@
-"""Registries: selection, suggestions, duplicates, plugins, and listing without importing."""
+"""Registries: selection, suggestions, duplicates, plugins, versions, and listing without importing."""
 
 from __future__ import annotations
 
 import importlib.metadata
+import linecache
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from bench import refusal
 
 from llpbench.core import registry
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import (
-    BAGGINGS,
-    DATASETS,
-    ENCODERS,
-    FAMILIES,
-    METHODS,
-    REGISTRIES,
-    Registry,
-    _modules_of,
-    _read_entries,
-    load_plugin,
-)
+from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, Entry, Registry, load_plugin
 
 
 def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Path:
@@ -36,18 +27,17 @@ def plugin(folder: Path, name: str, *lines: str, file: str = "plugin.py") -> Pat
     return path
 
 
-@pytest.mark.parametrize("kind", list(REGISTRIES))
+@pytest.mark.parametrize("kind", list(registry.REGISTRIES))
 def test_entries_read_from_source_equal_imported_ones(kind: str) -> None:
-    for entry in REGISTRIES[kind].entries():
+    for entry in registry.REGISTRIES[kind].entries():
         indexed = dict(entry.facts)
         assert entry.summary
+        assert kind not in ("method", "encoder", "bagging") or (entry.version or "").isdigit()
         assert entry.load() is entry.target
         assert indexed.items() <= dict(entry.facts).items()
-
-
-@pytest.mark.parametrize("kind", [METHODS, ENCODERS], ids=lambda kind: kind.kind)
-def test_built_in_entries_are_listed_without_import(kind: Registry) -> None:
-    assert all(_read_entries(module, file, kind.kind) for module, file in _modules_of(kind.package))
+    if kind in ("method", "encoder"):
+        package = registry.REGISTRIES[kind].package
+        assert all(registry._read_entries(module, file, kind) for module, file in registry._modules_of(package))
 
 
 def test_default_leaves_out_extras_and_families_cover_all_methods() -> None:
@@ -56,11 +46,10 @@ def test_default_leaves_out_extras_and_families_cover_all_methods() -> None:
     default = METHODS.select("default")
     assert {*default} == {*METHODS.names()} - extras
     assert len(default) == 22, "a default run does not grow by itself"
-    families = [METHODS.select(f"family:{family}") for family in FAMILIES]
+    families = [METHODS.select(f"family:{family}") for family in registry.FAMILIES]
     assert sorted(name for names in families for name in names) == sorted(METHODS.names())
-    assert [*map(str, METHODS.select("family:floor,family:ceiling"))] == [
-        *("bag-share", "bag-soft-label", "supervised", "supervised-gbdt")
-    ]
+    ends = ["bag-share", "bag-soft-label", "supervised", "supervised-gbdt"]
+    assert METHODS.select("family:floor,family:ceiling") == ends
 
 
 def test_selection_accepts_all_lists_and_globs() -> None:
@@ -112,9 +101,8 @@ UNPRINTABLE, RESERVED = ["", " ", "two\nlines", "bell\a"], ["all", "default", "p
 
 @pytest.mark.parametrize("name", [*UNPRINTABLE, *RESERVED, "a=b", "a,b", "dllp*", "what?", "[a]", " a", "a "])
 def test_invalid_entry_names_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(LLPBenchError, match=r"method name .* cannot be used") as error:
+    with refusal(r"method name .* cannot be used"):
         load_plugin(plugin(tmp_path, name))
-    assert "\n" not in str(error.value)
 
 
 def test_edited_plugin_is_reloaded_outside_runs(tmp_path: Path) -> None:
@@ -145,7 +133,12 @@ def test_edited_plugin_is_reloaded_outside_runs(tmp_path: Path) -> None:
     assert sys.modules[METHODS.get("renamed").__module__].WEIGHT == 30.5
 
 
-def test_duplicate_entry_names_both_places(tmp_path: Path) -> None:
+def test_unknown_facts_and_duplicate_entries_are_refused(tmp_path: Path) -> None:
+    path = plugin(tmp_path, "mine")
+    path.write_text(path.read_text().replace("reference='me'", "refrence='me'"))
+    with pytest.raises(LLPBenchError, match=r"argument 'refrence'\. Did you mean reference.*Available: version"):
+        load_plugin(path)
+    assert "mine" not in METHODS.names()
     with pytest.raises(LLPBenchError, match=r"two methods are called 'dllp': .*dllp\.py:\d+ and .*plugin\.py"):
         load_plugin(plugin(tmp_path, "dllp"))
     assert METHODS.get("dllp").__module__ == "llpbench.methods.dllp"
@@ -210,9 +203,8 @@ class Net(Method): 'Neural.'
 """
     )
     (package / "_base.py").write_text(f"{IMPORTS}\nclass Base(DirectMethod): 'Shared.'")
-    (package / "elsewhere.py").write_text(
-        f"{IMPORTS}\nfrom own_methods._base import Base\n@register_method('mine')\nclass Mine(Base): 'Mine.'"
-    )
+    mine = "from own_methods._base import Base\n@register_method('mine')\nclass Mine(Base): 'Mine.'"
+    (package / "elsewhere.py").write_text(f"{IMPORTS}\n{mine}")
     expected = {"mine": "direct", "far": "direct", "near": "direct", "other": "direct", "net": "neural"}
     (package / "plain.py").write_text(f"{IMPORTS}\n@register_method('plain')\nclass Plain(Method): 'Plain.'")
     assert kinds() == {**expected, "plain": "neural"}
@@ -232,7 +224,6 @@ class Net(Method): 'Neural.'
         "if True:\n    @register_method('mine')\n    class Mine(DirectMethod): 'Mine.'",
         "@registry.METHODS.register('mine')\nclass Mine(DirectMethod): 'Mine.'",
     ],
-    ids=["alias", "attribute", "computed", "variable", "call", "nested", "method of the registry"],
 )
 @pytest.mark.parametrize("beside", ["", "@register_method('plain')\nclass Plain(Method): 'Plain.'\n"])
 def test_other_spelling_of_built_in_is_found(package: Path, lines: str, beside: str) -> None:
@@ -241,9 +232,63 @@ def test_other_spelling_of_built_in_is_found(package: Path, lines: str, beside: 
     assert (METHODS.entry("mine").summary, METHODS.get("mine").__name__) == ("Mine.", "Mine")
 
 
-def test_unknown_facts_are_refused(tmp_path: Path) -> None:
-    path = plugin(tmp_path, "mine")
-    path.write_text(path.read_text().replace("reference='me'", "refrence='me'"))
-    with pytest.raises(LLPBenchError, match=r"argument 'refrence'\. Did you mean reference.*Available: version"):
-        load_plugin(path)
-    assert "mine" not in METHODS.names()
+TEXT = "class Mine:\n    def loss(self, x):\n        return x\n"
+
+
+def entry_of(target: type, **facts: object) -> Entry:
+    return Entry("method", "mine", "", facts, "here", target.__module__, target)
+
+
+def in_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> Entry:
+    """An entry whose class is defined in a file."""
+    module = ModuleType(f"module_of_{path.stem}")
+    module.__file__ = str(path)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return entry_of(type("Mine", (), {"__module__": module.__name__}))
+
+
+def in_notebook(*cells: str) -> str | None:
+    """The version of the class `Mine` in a notebook with these cells."""
+    module = ModuleType("__notebook__")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "__notebook__", module)
+        for number, cell in enumerate(cells):
+            name = f"<cell {number}>"
+            linecache.cache[name] = (len(cell), None, cell.splitlines(keepends=True), name)
+            exec(compile(cell, name, "exec"), module.__dict__)
+        return entry_of(module.Mine).version
+
+
+def test_declared_version_and_checksum_come_before_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(TEXT)
+    entry = in_file(tmp_path / "mine.py", monkeypatch)
+    entry.facts = {"version": 3}
+    assert entry.version == "3"
+    entry.facts = {"version": None, "sha256": "0123456789abcdef" * 4}
+    assert entry.version == "0123456789abcdef"
+
+
+def test_plugin_file_counts_byte_by_byte_as_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in {"a": TEXT, "b": TEXT, "c": f"{TEXT}# a comment\n"}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    a, b, c = (in_file(tmp_path / f"{name}.py", monkeypatch) for name in "abc")
+    before = a.version
+    assert before == b.version != c.version
+    assert str(before).startswith("file:")
+    (tmp_path / "a.py").write_text("edited = True\n")
+    assert a.version == before, "the edit came after the class was loaded"
+
+
+def test_notebook_class_has_the_hash_of_its_cell() -> None:
+    first = in_notebook("RATE = 2\n", TEXT)
+    assert str(first).startswith("cell:")
+    assert in_notebook("RATE = 2\n", TEXT) == first
+    assert in_notebook("RATE = 2\n", TEXT.replace("return x", "return 2 * x")) != first
+    decorated = f"from dataclasses import dataclass\n@dataclass(frozen=True)\n{TEXT}    width: int = 8\n"
+    assert in_notebook(decorated) != in_notebook(decorated.replace("8", "9"))
+
+
+@pytest.mark.parametrize("version", [0, -1, "2", 1.5, True])
+def test_version_must_be_a_positive_whole_number(version: object) -> None:
+    with pytest.raises(LLPBenchError, match="version of encoder 'mine' must be a whole number from 1"):
+        ENCODERS.register("mine", version=version)

@@ -7,12 +7,12 @@ import shutil
 from html import escape
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
 import pytest
-from bench import LLPBench, arguments, timeless
-from registries import as_they_were
+from bench import LLPBench, arguments, as_they_were, timeless
 
 import llpbench
 from llpbench import DirectMethod, LLPBenchError, load_results, register_method
@@ -29,7 +29,7 @@ def flags(plugin: Path, out: Path, **more: Any) -> dict[str, Any]:
 
 def test_call_equals_command(plugin: Path, tmp_path: Path, llpbench: LLPBench) -> None:
     made = run(**flags(plugin, tmp_path / "python"))
-    assert llpbench(*arguments(plugin, tmp_path / "shell")).code == 0
+    llpbench.succeed(*arguments(plugin, tmp_path / "shell"))
     journals = [Contents.read(tmp_path / name / "journal.jsonl") for name in ("python", "shell")]
     assert timeless([*journals[0].records.values()]) == timeless([*journals[1].records.values()])
     files = [{file.name for file in (tmp_path / name).iterdir()} for name in ("python", "shell")]
@@ -52,8 +52,7 @@ def test_edited_plugin_runs_in_new_form(plugin: Path, tmp_path: Path) -> None:
     assert seen[0] == seen[1] != seen[2]
 
 
-def run(**given: Any) -> llpbench.Results:
-    return llpbench.run(**given)
+run = llpbench.run
 
 
 def test_sweep_options_equal_command_options() -> None:
@@ -93,9 +92,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> str:
     return "typed"
 
 
-def test_interactively_defined_method_runs_in_process(
-    typed: str, plugin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_method_of_this_process_runs_in_it(typed: str, plugin: Path, tmp_path: Path, capsys: Any) -> None:
     given = flags(plugin, tmp_path, methods=typed, bag_sizes=8)
     made = llpbench.run(**given | {"executor": "auto"})
     assert set(made.frame["status"]) == {"ok"}
@@ -132,51 +129,41 @@ def test_kept_predictions_are_of_judged_rows(made: llpbench.Results, plugin: Pat
 
 
 def test_impossible_predictions_are_refused(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: Any) -> None:
-        del args
-        raise OSError(28, "No space left on device")
-
     given = flags(plugin, tmp_path, methods="quick-a", bag_sizes=8, save_predictions=True)
     (tmp_path / "predictions").write_text("a file")
     with pytest.raises(LLPBenchError, match=r"^predictions cannot be stored in .* Choose another"):
         llpbench.run(**given)
     assert (tmp_path / "journal.jsonl").read_bytes() == b""
     (tmp_path / "predictions").unlink()
-    monkeypatch.setattr("llpbench.training.cell_runs.replace_file", refuse)
+    monkeypatch.setattr("llpbench.training.cell_runs.replace_file", Mock(side_effect=OSError(28, "No space left")))
     with pytest.warns(UserWarning, match="predictions cannot be written to .*No space left"):
         made = llpbench.run(**given)
     assert set(made.frame["status"]) == {"ok"}
 
 
 def test_errors_name_arguments_in_python(plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: Any) -> None:
-        del args
-        raise LLPBenchError("no room in /a--b/bag-sizes. Choose --executor inline, or --save-predictions.")
-
-    monkeypatch.setattr("llpbench.running.runner.run", refuse)
+    error = LLPBenchError("no room in /a--b/bag-sizes. Choose --executor inline, or --save-predictions.")
+    monkeypatch.setattr("llpbench.running.runner.run", Mock(side_effect=error))
     with pytest.raises(LLPBenchError, match=r"^no room in /a--b/bag-sizes. Choose executor inline, or save_pred"):
         llpbench.run(**flags(plugin, tmp_path))
 
 
 class TestResults:
-    def test_results_row_is_run_and_criterion(self, published: llpbench.Results) -> None:
-        frame = published.frame
+    def test_results_rows_are_unique_and_scores_equal_board(self, published: llpbench.Results) -> None:
+        frame, scores = published.frame, published.scores
         assert {*frame} == COLUMNS.keys()
         assert len(frame) == sum(len(record["results"]) or 1 for record in published.records)
         assert not frame.duplicated(["run", "criterion"]).any()
         one = frame.query("run == @published.records[0]['run'] and criterion == 'mpiou'").iloc[0]
         assert one["test_auc"] == published.records[0]["results"]["mpiou"]["test"]["auc"]
         assert one["regime"] == "coarse"
-
-    def test_scores_equal_board_in_long_form(self, published: llpbench.Results) -> None:
-        scores = published.scores
         assert all(name.isidentifier() for name in scores)
         names = ["criterion", "bagging", "epochs", "patience", "bags_per_step", "method", "encoder", "pretraining"]
         assert not scores.duplicated([*names, "configuration", "dataset", "bag_size", "by"]).any()
-        one = scores.query("criterion == 'auc' and bagging == 'ordered' and epochs == 100")
-        one = one[one["encoder"].isna() & (one["patience"] == 10) & (one["bags_per_step"] == 2)]
-        mean = one.query("method == 'bag-gp-gbdt'").groupby("dataset")["mean"].mean().mean()
+        of = scores.query("criterion == 'auc' and bagging == 'ordered' and epochs == 100 and patience == 10")
+        of = of[of["encoder"].isna() & (of["bags_per_step"] == 2) & (of["method"] == "bag-gp-gbdt")]
         board = published.leaderboard("auc", bagging="ordered", epochs=100).set_index("method")
+        mean = of.groupby("dataset")["mean"].mean().mean()
         assert mean == pytest.approx(board.loc["bag-gp-gbdt", "auc_mean"], abs=1.0), "of the same scale"
 
     def test_leaderboard_orders_ranked_before_supervised(self, published: llpbench.Results) -> None:

@@ -9,9 +9,9 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from boards_drawn import MEANS, TRUTHS, Floats, draw, true_ranks
 from pandas import DataFrame
 
+from benchmarks.error_and_coverage import MEANS, TRUTHS, Floats, draw, true_ranks
 from llpbench.report import statistics
 
 DRAWS = 400

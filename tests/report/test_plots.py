@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from itertools import product
 from math import log2
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from factory import failed, fine_alone, record, runs
 from made import fine
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from pandas import Series
 
 from llpbench.core.record import Record
 from llpbench.report.plots.figures import KINDS, _pareto_front, gallery, proportions
@@ -39,41 +40,26 @@ ODD = (
 BAGS = {"number": 4, "histograms": [[0] * 18 + [3, 1], [1, 3] + [0] * 18]}
 
 
+BOTH, THREE = ("adult", "credit"), ("dllp", "llp-vat", "mine")
+
+
 def journal(
-    methods: Sequence[str] = ("dllp", "llp-vat", "mine"),
-    *,
-    sizes: Sequence[int] = (64, 256),
-    datasets: Sequence[str] = ("adult", "credit"),
-    seeds: int = 2,
-    **facts: Any,
+    methods: Any = THREE, *, sizes: Any = (64, 256), datasets: Any = BOTH, seeds: int = 2, **facts: Any
 ) -> list[Record]:
     """Return a small complete benchmark with floor and ceiling."""
     every = [*((method, "") for method in methods), ("supervised", "ceiling"), ("bag-soft-label", "floor")]
-    return [
-        record(
-            method,
-            0.9 - 0.01 * log2(size) - 0.007 * place - 0.001 * seed * (1 + place),
-            role=role,
-            dataset=dataset,
-            bag_size=size,
-            seed=seed,
-            **facts,
-        )
-        for place, (method, role) in enumerate(every)
-        for dataset in datasets
-        for size in sizes
-        for seed in range(seeds)
-    ]
+    made = []
+    for (place, (method, role)), dataset, size, seed in product(enumerate(every), datasets, sizes, range(seeds)):
+        auc = 0.9 - 0.01 * log2(size) - 0.007 * place - 0.001 * seed * (1 + place)
+        made.append(record(method, auc, role=role, dataset=dataset, bag_size=size, seed=seed, **facts))
+    return made
 
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Plot], Path]:
     """Return all figures of methods with odd names, and their folder."""
-    records = [
-        *journal(ODD, datasets=("adult", "<b>$1$"), bags=BAGS),
-        *runs("late", 0.8, None, pretraining="bag"),
-        failed("broken", dataset="adult"),
-    ]
+    records = [*journal(ODD, datasets=("adult", "<b>$1$"), bags=BAGS), failed("broken")]
+    records += runs("late", 0.8, None, pretraining="bag")
     folder = tmp_path_factory.mktemp("plots")
     return save(gallery(Leaderboards.of(records)), folder), folder
 
@@ -147,13 +133,9 @@ def points(line: Line2D) -> list[tuple[float, float]]:
 
 def test_pretraining_figure_compares_with_none() -> None:
     """Seed by seed on a single dataset, on several by the means of their columns."""
-    runs_of_a = [
-        *runs("a", 0.8, 0.9),
-        *runs("a", 0.85, 0.92, pretraining="bag"),
-        *runs("b", 0.5, 0.5, pretraining="bag"),
-    ]
+    of_a = [*runs("a", 0.8, 0.9), *runs("a", 0.85, 0.92, pretraining="bag"), *runs("b", 0.5, 0.5, pretraining="bag")]
     elsewhere = [*runs("a", 0.7, dataset="credit"), *runs("a", 0.6, pretraining="bag", dataset="credit")]
-    for records, expected in ((runs_of_a, 3.5), ([*runs_of_a, *elsewhere], -3.25)):
+    for records, expected in ((of_a, 3.5), ([*of_a, *elsewhere], -3.25)):
         (drawing,) = KINDS["pretraining"](fine(records), "x")
         (ax,) = visible(drawing)
         assert [points(line)[0][0] for line in ax.get_lines() if line.get_marker() == "o"] == pytest.approx([expected])
@@ -163,12 +145,8 @@ def test_pretraining_figure_compares_with_none() -> None:
 
 def test_differences_figure_compares_leader_with_ranked_entries() -> None:
     scores = {"first": (0.9, 0.8, 0.7), "second": (0.8, 0.75, 0.6), "third": (0.6, 0.85, 0.5)}
-    records = [
-        run
-        for method, aucs in scores.items()
-        for dataset, auc in zip("xyz", aucs, strict=True)
-        for run in runs(method, auc, auc, dataset=dataset)
-    ]
+    places = [(method, *pair) for method, aucs in scores.items() for pair in zip("xyz", aucs, strict=True)]
+    records = [run for method, dataset, auc in places for run in runs(method, auc, auc, dataset=dataset)]
     records += [*runs("elsewhere", 0.99, dataset="x"), *runs("supervised", 0.99, role="ceiling", dataset="x")]
     of = fine(records)
     (drawing,) = KINDS["differences"](of, "x")
@@ -195,6 +173,9 @@ def test_robustness_bars_are_sorted_by_mean_rank() -> None:
 
 
 def test_pareto_front_has_undominated_entries() -> None:
+    alike = Series({"b": 1.0, "a": 1.0, "c": 0.5})
+    assert _pareto_front(alike, alike) == ["c", "b", "a"], "equal ones are both ahead"
+
     def timed(method: str, auc: float, seconds: float, **facts: Any) -> Record:
         return record(method, auc, times={"train": seconds, "warm-up": 1.0, "total": 99.0}, **facts)
 
@@ -270,11 +251,8 @@ def test_proportions_figure_uses_dataset_with_most_baggings() -> None:
 def test_gallery_has_figures_of_first_board_and_differences_of_second_bagging() -> None:
     many = [*journal(bags=BAGS), *journal(("direct", "other"), bagging="random", encoder=None, seeds=1)]
     names = [drawing.name for drawing in gallery(Leaderboards.of([*many, *runs("direct", 0.8, 0.9, bagging="kmeans")]))]
-    assert names[:3] == [
-        "differences-coarse-mpiou-ordered",
-        "differences-fine-random",
-        "robustness-coarse-mpiou-ordered",
-    ]
+    coarse = "coarse-mpiou-ordered"
+    assert names[:3] == [f"differences-{coarse}", "differences-fine-random", f"robustness-{coarse}"]
     assert names[3:] == ["time-coarse-mpiou-ordered", "bag-size-coarse-mpiou-ordered", "proportions"]
 
 

@@ -1,28 +1,36 @@
-"""Files and terminal: Markdown, CSV, and tables that fit the screen."""
+"""Files, page and terminal: Markdown, CSV, tables that fit the screen, for strange journals too."""
 
 from __future__ import annotations
 
+import copy
 import csv
 import errno
 import io
 import os
+import random
 import re
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from factory import failed, fine_alone, record, runs
+from factory import changed, failed, fine_alone, make_cell_of, make_record, places, record, runs, searched
 from made import make_report
 from rich.console import Console
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report.board_tables import _score_lines
+from llpbench.report.overview import Standings
 from llpbench.report.publishing import Published
 from llpbench.report.report_table import Field, Heading, ReportTable
 from llpbench.report.tabulate import Leaderboards
 from llpbench.report.terminal import render, render_tables
+from llpbench.results.journal import FILE, Contents
+from llpbench.results.lines import DamagedError, read_line, to_line
+from llpbench.running.settings import resolve
+from llpbench.tuning.configurations import write_configurations
 
 
 def write_leaderboards(records: list[Record], out: Path) -> Leaderboards:
@@ -94,16 +102,9 @@ def test_board_csv_is_machine_readable(tmp_path: Path) -> None:
 
 def test_wide_terminal_tables_are_split() -> None:
     file = io.StringIO()
-    wide = ReportTable(
-        "wide",
-        "Wide",
-        "",
-        [
-            (Heading("method", numeric=False), [Field.text("[bold]x")]),
-            *((Heading(f"column {n}"), [Field.number(float(n))]) for n in range(12)),
-        ],
-    )
-    render_tables([wide], Console(file=file, width=60))
+    columns = [(Heading("method", numeric=False), [Field.text("[bold]x")])]
+    columns += [(Heading(f"column {n}"), [Field.number(float(n))]) for n in range(12)]
+    render_tables([ReportTable("wide", "Wide", "", columns)], Console(file=file, width=60))
     lines = file.getvalue().split("\n")
     assert max(map(len, lines)) <= 60
     assert sum("[bold]x" in line for line in lines) > 1
@@ -123,13 +124,11 @@ def test_terminal_shows_title_headline_board_and_failures(records: list[Record])
 @pytest.mark.parametrize("width", [80, 120])
 def test_board_fits_a_screen(width: int) -> None:
     names = [f"a-method-with-a-long-name-{n:02}" for n in range(60)]
-    some = [
-        run
-        for size in (64, 256)
-        for n, name in enumerate(names)
-        for run in runs(name, 0.9 - n / 200, 0.91 - n / 200, bag_size=size)
-    ]
-    some += [run for size in (64, 256) for run in runs("bag-soft-label", 0.6, 0.61, bag_size=size, role="floor")]
+    some = []
+    for size in (64, 256):
+        for n, name in enumerate(names):
+            some += runs(name, 0.9 - n / 200, 0.91 - n / 200, bag_size=size)
+        some += runs("bag-soft-label", 0.6, 0.61, bag_size=size, role="floor")
     some += [failed(name, seed=7, reason=f"reason {n} " * 9) for n, name in enumerate(names)]
     text = printed(Leaderboards.of(fine_alone(some)), width=width)
     assert text.count("\n") <= 38
@@ -171,39 +170,11 @@ class TestFiles:
         write_leaderboards(fine_alone(runs("old", 0.8)), tmp_path)
         before = {file: file.read_bytes() for file in tmp_path.rglob("*.*")}
 
-        def full(*_: object) -> None:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        monkeypatch.setattr(os, "replace", full)
+        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        monkeypatch.setattr(os, "replace", Mock(side_effect=full))
         with pytest.raises(LLPBenchError, match="No space left on device"):
             write_leaderboards(fine_alone(runs("new", 0.9)), tmp_path)
         assert {file: file.read_bytes() for file in tmp_path.rglob("*.*")} == before
-
-
-def test_report_needs_no_torch_and_no_plugin(tmp_path: Path) -> None:
-    """So a board can be made where the plugin of a run is not installed, nor torch."""
-    code = """
-import sys
-from pathlib import Path
-
-class Refusing:
-    def find_spec(self, name, path=None, target=None):
-        absent = ("torch", "ray", "llpbench.core.registry", "llpbench.data", "llpbench.methods", "llpbench.datasets")
-        if name in absent:
-            raise ImportError(name)
-
-sys.meta_path.insert(0, Refusing())
-from factory import runs
-from llpbench.report.board_tables import Report
-from llpbench.report.publishing import Published
-from llpbench.report.tabulate import Leaderboards
-records = [*runs("a-plugin", 0.8, 0.9, dataset="its-data"), *runs("b", 0.7, 0.8, dataset="its-data")]
-Published.write(Report(Leaderboards.of(records)), Path(sys.argv[1]), plots=Path(sys.argv[1]) / "plots")
-"""
-    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=here, check=True)
-    assert "its-data" in (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert list((tmp_path / "plots").glob("*.svg"))
 
 
 def test_stale_runs_are_marked_everywhere(tmp_path: Path) -> None:
@@ -234,3 +205,131 @@ def test_nested_reports_link_to_each_other(tmp_path: Path) -> None:
     assert "- [All](../README.md)" in below
     assert '<a href="few/index.html">' in (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "](plots/" not in above
+
+
+PLACES = [f"d{number}" for number in range(8)]
+
+
+def on_eight_datasets(*methods: str, **facts: Any) -> list[Record]:
+    """Methods on eight datasets with three seeds: each is four points behind the one before."""
+    return [
+        record(name, 0.9 - 0.04 * place - 0.002 * ((seed + number) % 3), dataset=dataset, seed=seed, **facts)
+        for place, name in enumerate(methods)
+        for number, dataset in enumerate(PLACES)
+        for seed in range(3)
+    ]
+
+
+def rows(table: ReportTable) -> list[dict[str, str]]:
+    headings = [heading.text for heading in table.headings]
+    return [dict(zip(headings, (" ".join(field.lines) for field in row), strict=True)) for row in table.rows]
+
+
+def test_entries_trained_on_labels_have_no_rank() -> None:
+    made = [run for n in range(12) for run in runs(f"m{n:02}", 0.9 - n / 50, 0.9 - n / 50)]
+    made += [*runs("supervised", 0.95, role="ceiling"), *runs("floor", 0.5, 0.5, role="floor")]
+    table = rows(Standings.of(Leaderboards.of(made).main_boards()[0]).table())
+    ranks = [row["rank"] for row in table]
+    assert ranks == [*map(str, range(1, 9)), "", "13", "–"]
+    assert "4" in table[8]["method"]
+
+
+def test_board_with_validation_labels_has_their_worth() -> None:
+    control = runs("validation-labels", *[0.95] * 3, role="control", encoder=None)
+    boards = Leaderboards.of([*runs("a", 0.8, 0.8, 0.8), *control]).boards
+    by_criterion = {board.criterion.name: Standings.of(board) for board in boards}
+    assert "95.0" in by_criterion["auc"].worth_of_labels()
+    assert "validation-labels" in {row["method"] for row in rows(by_criterion["auc"].table())}
+    assert "validation-labels" not in {row["method"] for row in rows(by_criterion["mpiou"].table())}
+
+
+def test_overview_round_trips(tmp_path: Path) -> None:
+    report = make_report([*on_eight_datasets("a", "b"), *runs("=odd", None, dataset="d0")])
+    Published.write(report, tmp_path)
+    (first, *_), made = Standings.read(tmp_path / "boards.csv"), report.leaderboards.boards[0]
+    assert first.verdict() == Standings.of(made).verdict() != ""
+    assert [*first.lines["mean"]] == pytest.approx([*Standings.of(made).lines["mean"]], nan_ok=True)
+
+
+def test_front_page_starts_with_core_and_natural_bags(tmp_path: Path) -> None:
+    keys = [{"bagging": f"column:by=key{split}", "bag_size": 0} for split in ("", ":split=bags")]
+    suites: dict[str, list[dict[str, Any]]] = {"core": [{}, {"bagging": "random"}], "natural": keys}
+    suites |= {"few-bags": [{"max_bags": 20}], "rare": [{}]}
+    for folder, settings in suites.items():
+        made = [run for facts in settings for run in on_eight_datasets(f"best-{folder}", "other", **facts)]
+        Published.write(make_report(made, title=folder.capitalize()), tmp_path / folder)
+    Published.write(make_report(on_eight_datasets("ours", "other")), tmp_path)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    first = page.partition('id="summary"')[2].partition("</section>")[0]
+    places = [first.index(name) for name in ("best-core", "best-rare", "best-natural", "ours")]
+    assert places[0] == min(places)
+    assert first.index(">Natural</a>") < first.index("ours")
+    assert "best-core" in page.partition("<h1")[2].partition("</h1>")[0]
+    assert page.partition("<nav")[2].partition("</nav>")[0].count("index.html") == 0
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    takes = [line.split(" | ")[1] for line in readme.partition("| data |")[2].split("\n")[2:8]]
+    core, natural, few, rare = ("best-core (mlp)", "best-natural (mlp)", "best-few-bags (mlp)", "best-rare (mlp)")
+    assert takes == [core, core, natural, natural, few, rare]
+
+
+HOSTILE_TEXT = "</script><b>[/red]\\$x_{\u202e&|`'\""
+COLUMNS = "+".join(f"column {number} of a long questionnaire" for number in range(60))
+START = make_cell_of("dllp", 64)
+CHOSEN = replace(START, params={"weight": 0.5})
+SEARCHES = [searched(START, "fine", {"auc": (CHOSEN, 0.8, 0.7)})]
+SEARCHES += [searched(START, "coarse", {"l1": (START, 0.2, None), "mpiou": (CHOSEN, 0.8, 0.7)})]
+GOOD = [
+    *(record(method, 0.8 + 0.01 * seed, seed=seed) for method in ("dllp", "mine", "llp-vat") for seed in range(2)),
+    *(record("supervised", 0.9, seed=seed, role="ceiling") for seed in range(2)),
+    *(record("bag-soft-label", 0.7, seed=seed, role="floor", encoder=None) for seed in range(2)),
+    *(make_record(CHOSEN, seed, method={**record()["method"], "changed": {"weight": 0.5}}) for seed in range(2)),
+]
+
+
+@pytest.mark.parametrize("name", ["dllp-v1.5", "my method", "ünï", "\U0001f600", 'a"b', "a#b]"])
+def test_configuration_round_trips_for_strange_names(tmp_path: Path, name: str) -> None:
+    search: Any = changed(SEARCHES[0], {"spec.cell.method": name, "spec.cell.dataset": name})
+    (file,) = write_configurations([search], tmp_path)
+    settings = resolve({}, config=file)
+    assert (settings.methods, settings.datasets) == (name, name)
+    assert settings.set[name] == search["best"]["auc"]["params"]
+
+
+def test_long_bagging_names_are_cut_consistently(tmp_path: Path) -> None:
+    baggings = [f"ordered:columns={COLUMNS}+{last}" for last in ("age", "sex")]
+    assert min(len(bagging.encode()) for bagging in baggings) > 255
+    first, second = (record("dllp", 0.8, bagging=bagging) for bagging in baggings)
+    both = tmp_path / "both"
+    Published.write(make_report([first, second]), both, plots=both / "plots")
+    names = {file.name for file in both.rglob("*")}
+    assert len({name for name in names if re.fullmatch(r".*-ordered-columns-column-0-of-.*\.svg", name)}) >= 1
+    assert all(len(name) < 200 for name in names)
+
+
+SURPRISES = [None, -1, 0, 1e6, 1e100, 2**53 - 1, "", HOSTILE_TEXT, [], {}, {"auc": 1}, ["x"], "none", "self", "direct"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_valid_record_can_be_shown(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    kept: list[dict[str, Any]] = []
+    while len(kept) < 60:
+        made: Any = copy.deepcopy(rng.choice([*GOOD, *SEARCHES]))
+        for _ in range(rng.choice((1, 1, 3))):
+            inner, key = rng.choice([*places({name: made[name] for name in rng.sample(sorted(made), 3)})])
+            inner[key] = rng.choice(SURPRISES)
+        made |= {"cell": f"{len(kept):016x}", "run": f"{len(kept):016x}-{made['seed']}"} if "run" in made else {}
+        try:
+            read_line(to_line(made))
+        except (DamagedError, AttributeError, TypeError):  # the latter of a result that is no object
+            continue
+        kept.append(made)
+    every: list[Any] = [*GOOD, *SEARCHES, *kept]
+    (tmp_path / FILE).write_bytes(b"".join(map(to_line, every)))
+    contents = Contents.read(tmp_path / FILE)
+    assert contents.warnings == ()
+    tunings = [*contents.tunings.values()]
+    Published.write(make_report([*contents.records.values()], tunings=tunings), tmp_path)
+    assert "llp-vat" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    for file in write_configurations(tunings, tmp_path):
+        assert file.parent == tmp_path / "tuned"

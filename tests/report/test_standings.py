@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from bench import refusal
 from factory import failed, record, runs
-from made import fine, summary
-from pandas import DataFrame, isna
+from made import fine, make_report, summary
+from pandas import DataFrame, MultiIndex, Series, isna
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report import leaderboard
+from llpbench.report.board_tables import ANCHOR
 from llpbench.report.boards import Board
-from llpbench.report.leaderboard import LeaderboardColumn, comparisons, register_column
+from llpbench.report.leaderboard import COLUMNS, SIZES, LeaderboardColumn, comparisons, label_worth, register_column
 from llpbench.report.overview import Standings
-from llpbench.report.tabulate import Leaderboards
+from llpbench.report.publishing import Published
+from llpbench.report.report_table import ReportTable
 
 
 def board(*groups: list[Record]) -> Board:
@@ -74,12 +79,6 @@ def datasets(method: str, *aucs: float, **facts: object) -> list[Record]:
     return [record(method, auc, dataset=f"d{i}", **facts) for i, auc in enumerate(aucs)]  # type: ignore[arg-type]
 
 
-def test_supervised_entry_is_on_all_boards() -> None:
-    aucs = {"auc": 0.9, "mpiou": 0.6, "l1": 0.5}
-    made = [*runs("a", 0.8), record("supervised", role="ceiling", aucs=aucs), *runs("floor", 0.7, role="floor")]
-    assert [summary(found) for found in Leaderboards.of(made).boards] == [(90.0, None, 1)] * 3
-
-
 def test_every_entry_is_compared_with_baseline() -> None:
     scores = {"a": (0.80, 0.75, 0.76), "floor": (0.70, 0.73, 0.70), "b": (0.60, 0.70, 0.65)}
     found = board(*(datasets(name, *aucs, role="floor" if name == "floor" else "") for name, aucs in scores.items()))
@@ -123,43 +122,40 @@ def test_first_is_compared_with_best_entry_of_each_method_outside_its_family() -
     assert parts(shown, "far (mlp)", "first", "points")[0] == pytest.approx(-10.0)
 
 
-@pytest.mark.parametrize(
-    ("devices", "marked"), [("cpu cuda", [False, True]), ("cpu cpu", [False] * 2), ("cuda cuda", [False] * 2)]
-)
+@pytest.mark.parametrize(("devices", "marked"), [("cpu cuda", [0, 1]), ("cpu cpu", [0, 0]), ("cuda cuda", [0, 0])])
 def test_gpu_seconds_are_marked(devices: str, marked: list[bool]) -> None:
     one, other = ({**record()["hardware"], "device": device} for device in devices.split())
     found = board(runs("dllp", 0.9, 0.9, hardware=one), runs("llp-vat", 0.8, 0.8, hardware=other))
-    assert [
-        "GPU" in field.lines[0] for field in leaderboard.COLUMNS["seconds"].fields(Standings.of(found).lines)
-    ] == marked
+    assert ["GPU" in field.lines[0] for field in COLUMNS["seconds"].fields(Standings.of(found).lines)] == marked
     assert found.uses_both == any(marked)
 
 
-def judged(method: str, **test: float) -> list[Record]:
-    made = runs(method, 0.8, 0.8)
-    for run in made:
-        for result in run["results"].values():
-            result["test"] |= test
-    return made
-
-
 def test_ranking_follows_direction_of_metric() -> None:
-    made = [*judged("a", brier=0.2, accuracy=0.9), *judged("b", brier=0.1, accuracy=0.7)]
-    for metric, order, best in (("accuracy", ["a", "b"], 90.0), ("brier", ["b", "a"], 0.1)):
+    made = [*runs("a", 0.8, 0.8), *runs("b", 0.8, 0.8)]
+    for run in made:
+        is_a = run["spec"]["method"] == "a"
+        for result in run["results"].values():
+            result["test"] |= {"brier": 0.2, "accuracy": 0.9} if is_a else {"brier": 0.1, "accuracy": 0.7}
+    for metric, expected, best in (("accuracy", ["a", "b"], 90.0), ("brier", ["b", "a"], 0.1)):
         found = fine(made, metric=metric)
-        assert [*zip(found.entries["method"], found.entries["rank"], strict=True)] == [(order[0], 1), (order[1], 2)]
+        assert order(found) == [(expected[0], 1), (expected[1], 2)]
         assert summary(found) == pytest.approx((best, 0.0, 2))
         assert found.leaders == {(0, 0)}
 
 
-def test_plugin_column_is_on_every_board(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(leaderboard.COLUMNS, "memory", leaderboard.COLUMNS["mean"])  # so that it is removed at the end
-    del leaderboard.COLUMNS["memory"]
+@pytest.fixture
+def no_memory_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(COLUMNS, "memory", COLUMNS["mean"])  # so that it is removed at the end
+    del COLUMNS["memory"]
 
-    def memory(board: Board) -> DataFrame:
-        return DataFrame({"": board.runs.groupby("entry")["memory_mb"].max()})
 
-    column = LeaderboardColumn("memory", "MB", ("",), memory, lambda parts: f"{parts['']:.0f}", caption="Peak memory.")
+def peak(board: Board, field: str = "memory_mb") -> DataFrame:
+    return DataFrame({"": board.runs.groupby("entry")[field].max()})
+
+
+@pytest.mark.usefixtures("no_memory_column")
+def test_plugin_column_is_on_every_board() -> None:
+    column = LeaderboardColumn("memory", "MB", ("",), peak, lambda parts: f"{parts['']:.0f}", caption="Peak memory.")
     register_column(column)
     found = board(*FOUR)
     assert [field.lines for field in column.fields(Standings.of(found).lines)] == [("100",)] * 4
@@ -167,45 +163,29 @@ def test_plugin_column_is_on_every_board(monkeypatch: pytest.MonkeyPatch) -> Non
         register_column(column)
 
 
-@pytest.mark.parametrize("part", ["compute", "format"])
-def test_broken_plugin_column_names_its_file(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(leaderboard.COLUMNS, "memory", leaderboard.COLUMNS["mean"])  # so that it is removed at the end
-    del leaderboard.COLUMNS["memory"]
-
-    def compute(board: Board) -> DataFrame:
-        return DataFrame({"": board.runs.groupby("entry")["memory" if part == "compute" else "memory_mb"].max()})
-
-    column = LeaderboardColumn("memory", "MB", ("",), compute, lambda parts: f"{parts['']:.0f}"[99:][0])
+@pytest.mark.usefixtures("no_memory_column")
+@pytest.mark.parametrize(("field", "fault"), [("memory", "KeyError"), ("memory_mb", "IndexError")])
+def test_broken_plugin_column_names_its_file(field: str, fault: str) -> None:
+    column = LeaderboardColumn("memory", "MB", ("",), lambda of: peak(of, field), lambda parts: str(parts[""])[99])
     register_column(column)
-    with pytest.raises(LLPBenchError) as error:
+    with refusal(f"(?=.*'memory')(?=.*{re.escape(__file__)}).*{fault}"):
         column.fields(Standings.of(board(*FOUR)).lines)
-    for named in ("'memory'", __file__, "KeyError" if part == "compute" else "IndexError"):
-        assert named in str(error.value)
-    assert "\n" not in str(error.value)
     assert column.explained(board(*FOUR)) == "", "no caption was given"
 
 
 def test_board_without_complete_entry_has_no_ranks() -> None:
-    datasets = [f"d{number}" for number in range(6)]
-    records = [
-        record(f"m{lacking}", seed=seed, dataset=dataset)
-        for lacking in range(3)
-        for number, dataset in enumerate(datasets)
-        for seed in range(3)
-        if (number, seed) != (lacking, 0)
-    ]
-    found = board(records)
+    runs = [(lacking, number, seed) for lacking in range(3) for number in range(6) for seed in range(3)]
+    found = board([record(f"m{a}", seed=seed, dataset=f"d{b}") for a, b, seed in runs if (b, seed) != (a, 0)])
     assert len(found.counting) == 18
     assert [*found.entries["rank"]] == [None] * 3
     assert Standings.of(found).lines[["interval_low", "first_points"]].isna().all(axis=None)
+    disjoint = board([record("a", 0.8)], [record("b", 0.9, bag_size=256)])
+    assert order(disjoint) == [("a", None), ("b", None)]
+    assert len(disjoint.counting) == 0, "half of the methods is too few"
 
 
 def order(shown: Board) -> list[tuple[str, int | None]]:
     return [*zip(shown.entries["method"], shown.entries["rank"], strict=True)]
-
-
-def leaders(shown: Board) -> set[tuple[str, str]]:
-    return {(shown.entries["method"][entry], shown.titles[task]) for entry, task in shown.leaders}
 
 
 def test_entries_are_ranked_by_mean_over_tasks() -> None:
@@ -227,14 +207,103 @@ def test_failed_seed_costs_rank() -> None:
     assert order(board(*column)) == [("a", 1), ("b", None)]
 
 
-def test_disjoint_methods_are_not_ranked() -> None:
-    shown = board([record("a", 0.8)], [record("b", 0.9, bag_size=256)])
-    assert (order(shown), len(shown.counting)) == ([("a", None), ("b", None)], 0), "half of the methods is too few"
-
-
 def test_entries_within_one_std_of_best_are_marked() -> None:
     # a: 90 ± 1.41, so b at 88.6 is within one std and c at 88.5 is not
-    shown = board(runs("a", 0.89, 0.91), runs("b", 0.886, 0.886), runs("c", 0.885, 0.885))
-    assert leaders(shown) == {("a", "adult 64"), ("b", "adult 64")}
-    assert leaders(board(runs("a", 0.90, 0.92), runs("b", 0.80, 0.82))) == {("a", "adult 64")}
-    assert leaders(board(runs("a", 0.9), runs("b", 0.8))) == set(), "a single seed leads nothing"
+    close = board(runs("a", 0.89, 0.91), runs("b", 0.886, 0.886), runs("c", 0.885, 0.885))
+    apart, single = board(runs("a", 0.90, 0.92), runs("b", 0.80, 0.82)), board(runs("a", 0.9), runs("b", 0.8))
+    assert [shown.leaders for shown in (close, apart, single)] == [{(0, 0), (1, 0)}, {(0, 0)}, set()]
+
+
+KEYS = MultiIndex.from_product([["forest"], ["one", "two"], [0, 1]], names=["learner", "dataset", "seed"])
+RISING = [60.0, 62.0, 64.0, 66.0, 68.0, 70.0, 72.0, 74.0, 76.0, 78.0]
+"""two points for each doubling of labelled rows"""
+
+
+@pytest.fixture
+def curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaderboard, "_label_curves", lambda: DataFrame([RISING] * 4, KEYS, [*SIZES]))
+
+
+def scores(**auc: list[float]) -> DataFrame:
+    return DataFrame(auc, KEYS.droplevel("learner"))
+
+
+@pytest.mark.usefixtures("curves")
+def test_label_worth_inverts_the_curve_and_divides_by_the_geometric_mean_of_bags() -> None:
+    found = label_worth(scores(a=[66.0] * 4, b=[69.0] * 4, c=[90.0] * 4), Series({"one": 4.0, "two": 16.0}))
+    assert found["labels"].tolist() == pytest.approx([64, 128 * 2**0.5, 4096])
+    assert found["per_bag"].tolist() == pytest.approx([8, 16 * 2**0.5, 512])
+
+
+@pytest.mark.usefixtures("curves")
+def test_interval_has_no_width_if_datasets_and_seeds_agree_and_contains_the_value_if_they_differ() -> None:
+    bags = Series({"one": 8.0, "two": 8.0})
+    found = label_worth(scores(equal=[66.0] * 4, spread=[62.0, 64.0, 68.0, 70.0]), bags)
+    assert found["low"]["equal"] == pytest.approx(found["high"]["equal"]) == pytest.approx(8)
+    assert found["low"]["spread"] == pytest.approx(2, rel=0.5)
+    assert found["per_bag"]["spread"] == pytest.approx(8)
+    assert found["high"]["spread"] > 8
+
+
+@pytest.mark.usefixtures("curves")
+def test_datasets_without_curves_have_no_label_worth() -> None:
+    other = scores(a=[66.0] * 4).rename(index={"two": "three"})
+    assert label_worth(other, Series({"one": 8.0, "three": 8.0})).empty
+
+
+TASKS: list[dict[str, Any]] = [{}, {"bag_size": 256}, {"dataset": "credit"}]
+
+
+def on_tasks(method: str, *aucs: tuple[float, float], **facts: Any) -> list[Record]:
+    return [run for task, pair in zip(TASKS, aucs, strict=True) for run in runs(method, *pair, **task, **facts)]
+
+
+RECORDS = [
+    *on_tasks("steady", (0.80, 0.81), (0.70, 0.73), (0.60, 0.66)),
+    *on_tasks("good", (0.90, 0.94), (0.80, 0.81), (0.90, 0.98)),
+    *on_tasks("bag-share", *[(0.5, 0.5)] * 3, role="floor", encoder=None),
+    *runs("supervised", 0.99, 0.99, role="ceiling"),
+]
+
+
+def ranking(records: list[Record]) -> ReportTable:
+    return make_report(records).robustness[0]
+
+
+def test_mean_ranks_average_tasks_then_datasets() -> None:
+    board = fine(RECORDS)
+    found = board.robustness()
+    assert [*board.entries["method"][found.index]] == ["steady", "good"]
+    # adult: steady has ranks 1 and 2, good 2 and 1; credit: 1 and 2
+    assert found["mean_rank"].tolist() == [(1.5 + 1) / 2, (1.5 + 2) / 2]
+    root = 2**0.5
+    assert found["std"].tolist() == pytest.approx([((1 + 3) / 2 + 6) / 2 / root, ((4 + 1) / 2 + 8) / 2 / root])
+    assert found["mean"].tolist() == pytest.approx([((80.5 + 71.5) / 2 + 63) / 2, ((92 + 80.5) / 2 + 94) / 2])
+    assert found["tasks"].tolist() == [3, 3]
+
+
+def test_equal_mean_ranks_share_a_rank_and_one_seed_has_none() -> None:
+    found = fine([*runs("a", 0.7, 0.8), *runs("b", 0.5, 0.6), *runs("c", 0.5, 0.7)]).robustness()
+    assert found[["rank", "mean_rank"]].to_numpy().tolist() == [[1, 1.5], [1, 1.5], [3, 3]]
+    both = [*runs("tabllp-bdc", 0.8, 0.9), *runs("tabllp-bdc", 0.8, 0.84, pretraining="self+bag")]
+    assert [row[1].lines[0] for row in ranking(both).rows] == ["tabllp-bdc (mlp, self+bag)", "tabllp-bdc (mlp)"]
+    assert make_report([record("a", 0.8), record("b", 0.7)]).robustness == []
+
+
+def test_constants_methods_trained_on_labels_and_incomplete_entries_have_no_rank() -> None:
+    half = [record("half", 0.7), record("half", 0.7, seed=1), record("half", 0.7, bag_size=256)]
+    learning_floor = on_tasks("bag-soft-label", (0.51, 0.5), (0.5, 0.5), (0.5, 0.5), role="floor")
+    table = ranking([*RECORDS, *half, *learning_floor])
+    assert [row[1].lines[0] for row in table.rows] == ["bag-soft-label (mlp)", "steady (mlp)", "good (mlp)"]
+    assert "constant predictions (bag-share)" in table.caption
+    assert table.notes == {"Not ranked: without two seeds on every task": ("half (mlp)",)}
+
+
+def test_readme_and_page_have_the_ranking_under_its_anchor(tmp_path: Path) -> None:
+    Published.write(make_report(RECORDS), tmp_path)
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    section = readme.partition(f"\n## {ANCHOR.capitalize()}\n")[2]
+    assert "| 1 | steady (mlp) | 1.25 | 2.83 | 69.50 |\n| 2 | good (mlp) | 1.75 |" in section
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert f'<a href="#{ANCHOR}">' in page
+    assert "2.83" in page.partition(f'id="{ANCHOR}"')[2].partition("</section>")[0]

@@ -1,17 +1,23 @@
-"""Statistics of comparisons: answers worked out by hand or published, and what must never change an answer."""
+"""Statistics of comparisons: answers worked out by hand or published, paired or not."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from importlib.resources import files
 from math import isnan
+from typing import Any
 
 import numpy as np
 import pytest
-from pandas import DataFrame, Series, read_csv
+from factory import PROTOCOL, by_run, fine_alone, runs
+from pandas import DataFrame, read_csv
 from scipy import stats
 
+from llpbench.core.errors import LLPBenchError
+from llpbench.core.record import Record
 from llpbench.report import statistics
-from llpbench.report.plots.figures import _pareto_front
+from llpbench.report.comparing import compare
 
 
 def noise(methods: int, *, datasets: int = 3) -> DataFrame:
@@ -61,10 +67,8 @@ def test_differences_of_a_family_match_scipy_and_holm() -> None:
 def test_equivalence_is_two_one_sided_tests() -> None:
     values = [0.4, 0.5, 0.7, 0.2, 0.6]
     found = statistics.compared({"a": values})["a"]
-    one_sided = [
-        stats.ttest_1samp(values, sign * statistics.MARGIN, alternative="less" if sign > 0 else "greater").pvalue
-        for sign in (1, -1)
-    ]
+    sides = {"less": statistics.MARGIN, "greater": -statistics.MARGIN}
+    one_sided = [stats.ttest_1samp(values, margin, alternative=side).pvalue for side, margin in sides.items()]
     assert found.p_similar == pytest.approx(max(one_sided))
     assert found.p_similar < 0.05 < statistics.compared({"a": [value + 1.5 for value in values]})["a"].p_similar
 
@@ -76,9 +80,8 @@ def test_differences_without_variance_are_exact() -> None:
 
 
 def test_robustness_shares_ranks_and_weighs_datasets_equally() -> None:
-    stds = DataFrame({"x": [0.1, 0.2, 0.2], "y": [0.0, 0.5, 0.4]}, index=["a", "b", "c"])
-    assert statistics.robustness(stds, "xy").to_dict() == {"a": 1.0, "b": (2.5 + 3) / 2, "c": (2.5 + 2) / 2}
-    stds["y 256"] = [3.0, None, 1.0]  # a second task of y: ranks 2, none, 1
+    # a second task of y: ranks 2, none, 1
+    stds = DataFrame({"x": [0.1, 0.2, 0.2], "y": [0.0, 0.5, 0.4], "y 256": [3.0, None, 1.0]}, index=["a", "b", "c"])
     expected = {"a": (1 + 1.5) / 2, "b": (2.5 + 3) / 2, "c": (2.5 + 1.5) / 2}
     assert statistics.robustness(stds, "xyy").to_dict() == expected
 
@@ -94,18 +97,85 @@ def test_robustness_matches_paper_exactly() -> None:
     assert statistics.robustness(stds, [*stds.columns]).to_dict() == published.to_dict()
 
 
-def test_pareto_front_matches_hand_computation() -> None:
-    cost = Series({"dear": 9.0, "cheap": 1.0, "middle": 3.0, "beaten": 4.0, "as good": 5.0, "as cheap": 1.0})
-    value = Series({"cheap": 0.5, "dear": 0.9, "middle": 0.7, "beaten": 0.6, "as good": 0.7, "as cheap": 0.4})
-    # middle beats beaten in both, "as good" in cost; cheap beats "as cheap" in value
-    assert _pareto_front(cost, value) == ["cheap", "middle", "dear"]
-    alike = Series({"b": 1.0, "a": 1.0, "c": 0.5})
-    assert _pareto_front(alike, alike) == ["c", "b", "a"], "equal ones are both ahead"
-
-
 def test_interval_matches_hand_computation() -> None:
     # mean 2, std 1, t of 2 degrees of freedom 4.3027 (any table): 2 ± 4.3027 / sqrt(3)
     assert statistics.interval([1.0, 2.0, 3.0]) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
     assert statistics.interval([0.1] * 10) == (0.1, 0.1)
     for values in ([], [0.5], [0.5, 0.6]):
         assert all(map(isnan, statistics.interval(values))), "three values are needed"
+
+
+MINE = runs("mine", 0.80, 0.82, 0.84)
+
+
+def compared(*records: Record, names: Sequence[str] = ("dllp",)) -> list[str]:
+    """Lines on what `mine` is compared with."""
+    found = by_run(*fine_alone(records))
+    yours = {name: run for name, run in found.items() if run["spec"]["method"] == "mine"}
+    others = {name: run for name, run in found.items() if name not in yours}
+    return [*compare(yours, others, rivals=names).differences]
+
+
+def numbers(line: str) -> list[float]:
+    """Difference and ends of its interval."""
+    return [float(number) for number in re.findall(r"[-+]?\d+\.\d+", line)]
+
+
+GAINS = {"a": 0.01, "b": 0.03, "c": 0.02, "d": 0.05}
+SEEDS = [*MINE, *runs("dllp", 0.81, 0.82, 0.87, 0.1)]  # no run of mine has the last seed
+SIZES = [*MINE, *runs("dllp", 0.81, 0.82, 0.87), *runs("mine", 0.7, 0.7, 0.7, bag_size=256)]
+SIZES += runs("dllp", 0.71, 0.72, 0.76, bag_size=256)
+DATASETS = runs("mine", 0.9, dataset="e")  # where the other has no run
+for name, gain in GAINS.items():
+    DATASETS += [*runs("dllp", 0.6, 0.7, dataset=name), *runs("mine", 0.6 + gain, 0.7 + gain, 0.1, dataset=name)]
+
+
+@pytest.mark.parametrize(
+    ("records", "gaps", "extent"),
+    [
+        (SEEDS, [-1.0, 0.0, -3.0], "3 seeds"),
+        (SIZES, [-1.0, -1.0, -4.5], "3 seeds"),  # means over bag sizes
+        (DATASETS, [1.0, 3.0, 2.0, 5.0], "4 datasets, 2 seeds, significantly better"),
+    ],
+    ids=["seeds", "bag sizes", "datasets"],
+)
+def test_differences_are_paired(records: list[Record], gaps: list[float], extent: str) -> None:
+    (line,) = compared(*records)
+    expected = stats.ttest_1samp(gaps, 0).confidence_interval(0.95)
+    assert numbers(line) == pytest.approx([sum(gaps) / len(gaps), *expected], abs=0.051)
+    assert extent in line
+
+
+def test_significance_is_corrected_for_comparisons() -> None:
+    others = [*runs("dllp", 0.78, 0.806, 0.811), *runs("bdc", 0.81, 0.81, 0.85), *runs("vat", 0.9, 0.921, 0.939)]
+    verdicts = [line.rpartition("seeds, ")[2] for line in compared(*MINE, *others, names=["dllp", "bdc", "vat"])]
+    assert verdicts[1:] == ["not significant", "significantly worse"]
+    assert verdicts[0].startswith("not significant after correction for 3")
+
+
+def test_two_seeds_have_no_interval() -> None:
+    (line,) = compared(*MINE[:2], *runs("dllp", 0.81, 0.82))
+    assert numbers(line) == [-0.5]
+
+
+def test_rival_is_default_entry_of_same_protocol() -> None:
+    short = {"protocol": {**PROTOCOL, "epochs": 5}}
+    others: list[dict[str, Any]] = [{"encoder": "saint"}, {"params": {"hidden": 8}}, {"pretraining": "bag"}, short]
+    worse = [run for facts in others for run in runs("dllp", 0.5, 0.5, 0.5, 0.5, **facts)]
+    (line,) = compared(*MINE, *worse, *runs("dllp", 0.8, 0.8, 0.8))
+    assert numbers(line)[0] == pytest.approx(2.0)
+    (line,) = compared(*MINE, *runs("dllp", 0.5, **short))
+    assert "Add it to --methods" in line
+    assert numbers(compared(*MINE, *runs("gp", 0.8, encoder=None, protocol=None), names=["gp"])[0]) == [0.0]
+
+
+def test_unknown_rival_is_refused() -> None:
+    with pytest.raises(LLPBenchError, match=r"'dlp'.*Did you mean dllp\?"):
+        compared(*MINE, *runs("dllp", 0.8), names=["dlp"])
+
+
+def test_rank_names_tasks_that_few_methods_have_run() -> None:
+    published = by_run(*(run for name in ("dllp", "llp-vat", "rot") for run in runs(name, 0.8, 0.8)))
+    mine = by_run(*(run for size in (64, 256) for run in runs("mine", 0.7, 0.7, bag_size=size)))
+    (line,) = compare(mine, published).ranks()
+    assert "rank 4 of 4, mean AUC 70.00 over 1 of its 2 tasks" in line

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import cast
 
 import pytest
-from factory import PROTOCOL, failed, fine_alone, record, runs
+from factory import PROTOCOL, failed, fine_alone, make_cell_of, make_record, record, runs, searched
 from made import fine, fine_boards, summary
 
-from llpbench.core.record import Record
+from llpbench.core.cell import Cell
+from llpbench.core.record import Record, TuningRecord
 from llpbench.report.board_tables import _score_lines
+from llpbench.report.boards import Board
 from llpbench.report.tabulate import Leaderboards
 from llpbench.report.wording import DIFFERENT_DATA, FAILED, STALE_NOTE, WITHOUT_VALUE
+from llpbench.results.journal import Contents
 
 
 def names_of(records: list[Record]) -> list[str]:
@@ -97,10 +102,8 @@ def test_failures_are_listed_once_per_reason() -> None:
     memory = fine([record(status="out-of-memory", reason="10 members\nneed 90 GB", results={})])
     assert memory.notes[FAILED] == ("dllp (mlp) on adult 64, seed 0: out-of-memory: 10 members need 90 GB",)
     board = fine([failed(seed=0), failed(seed=1, reason="killed"), failed(seed=2), record(auc=None, seed=3)])
-    assert board.notes[FAILED] == (
-        "dllp (mlp) on adult 64, seeds 0, 2: loss became NaN in epoch 4",
-        "dllp (mlp) on adult 64, seed 1: killed",
-    )
+    (first, second), where = board.notes[FAILED], "dllp (mlp) on adult 64, seed"
+    assert (first, second) == (f"{where}s 0, 2: loss became NaN in epoch 4", f"{where} 1: killed")
     assert len(board.notes[WITHOUT_VALUE]) == 1
 
 
@@ -118,13 +121,11 @@ def test_run_older_than_metric_is_not_failed() -> None:
 def test_seeds_of_other_protocol_are_no_gap() -> None:
     short = {**PROTOCOL, "epochs": 30}
     records = [
-        *runs("dllp", *[0.8] * 2, protocol=short),
+        *runs("dllp", 0.8, 0.8, protocol=short),
         *runs("dllp", *[0.9] * 5),
         *runs("ridge", *[0.7] * 5, encoder=None),
     ]
-    found = [
-        (board.protocol, board.scores[["expected", "missing"]].to_numpy().tolist()) for board in fine_boards(records)
-    ]
+    found = [(board.protocol, board.scores[["expected", "missing"]].values.tolist()) for board in fine_boards(records)]
     assert sorted(found, key=str) == [(short, [[2, 0]] * 2), (PROTOCOL, [[5, 0]] * 2)]
 
 
@@ -173,3 +174,82 @@ def test_origin_names_each_source_once() -> None:
     assert found.code == {"0.1.0": ["0123456789", "fedcba9876, with uncommitted changes"]}
     assert found.libraries == ["numpy 2.4.6", "torch 2.11.0 and 2.13.0"]
     assert found.hardware == ["EPYC (cpu), 1 thread a run, float32"]
+
+
+START = make_cell_of("dllp")
+BETTER, COARSE, FORMER = (replace(START, params={"weight": weight}) for weight in (0.5, 0.9, 0.7))
+
+
+def seeds(cell: Cell, *aucs: float) -> list[Record]:
+    """Runs of a cell, seed by seed, with these test AUCs by every criterion."""
+    found = []
+    for seed, auc in enumerate(aucs):
+        run = make_record(cell, seed)
+        for result in run["results"].values():
+            result["test"] = {**result["test"], "auc": auc, "mpiou": auc / 2, "l1": 1 - auc}
+        found.append(run)
+    return found
+
+
+TUNINGS = [searched(START, "fine", {"auc": (BETTER, 0.83, 0.80)})]
+TUNINGS += [searched(START, "coarse", {"l1": (COARSE, 0.02, 0.05), "mpiou": (START, 0.9, 0.9)})]
+RECORDS = [*seeds(START, 0.80, 0.82, 0.81), *seeds(BETTER, 0.82, 0.85, 0.82), *seeds(COARSE, 0.70, 0.71, 0.72)]
+
+
+def board(found: Leaderboards, criterion: str) -> Board:
+    (one,) = [each for each in found.boards if each.criterion.name == criterion]
+    return one
+
+
+def by_label(board: Board, fact: str) -> dict[str, str | None]:
+    """Return a fact that all runs of an entry share."""
+    return {board.labels[entry]: of.iat[0] for entry, of in board.runs.groupby("entry")[fact]}
+
+
+def test_tuned_entry_is_shown_under_its_criterion_only() -> None:
+    found = Leaderboards.of(RECORDS, tunings=TUNINGS)
+    rows = {name: by_label(board(found, name), "cell") for name in ("auc", "mpiou", "l1")}
+    usual = {"dllp (mlp)": START.id}
+    assert rows["auc"] == usual | {"dllp (mlp, tuned, 10 trials)": BETTER.id}
+    assert rows["l1"] == usual | {"dllp (mlp, tuned, 10 trials)": COARSE.id}
+    assert rows["mpiou"] == usual | {"dllp (mlp, tuned, 10 trials)": START.id}
+    entries = board(found, "mpiou").entries
+    assert [*entries["is_default"]] == [label == "dllp (mlp)" for label in entries["label"]]
+
+
+def test_repeated_search_adds_no_entry() -> None:
+    old = {**TUNINGS[0], "finished": "2025-01-01T00:00:00Z", "numerics": 0}
+    old["best"] = {"auc": {**TUNINGS[0]["best"]["auc"], "cell": FORMER.id}}
+    records = [*RECORDS, *seeds(FORMER, 0.9, 0.9, 0.9, 0.9)]
+    earlier = Contents({}, {TUNINGS[0]["tuning"]: cast(TuningRecord, old)})
+    joined = Contents.joined([earlier, Contents({}, {each["tuning"]: each for each in TUNINGS})]).tunings
+    found = board(Leaderboards.of(records, tunings=list(joined.values())), "auc")
+    assert {*found.labels} == {"dllp (mlp)", "dllp (mlp, tuned, 10 trials)"}
+    assert found.tasks["seeds"][0] == (0, 1, 2)
+    missing = board(Leaderboards.of(records, tunings=TUNINGS), "auc")
+    assert "dllp (mlp, weight=0.7)" in {*missing.labels}
+
+
+def test_stale_search_makes_its_runs_stale() -> None:
+    stale = {TUNINGS[0]["tuning"]: "version of method 1, now 2", f"{BETTER.id}-1": "numerics 0, now 1"}
+    found = board(Leaderboards.of(RECORDS, tunings=TUNINGS, stale=stale), "auc")
+    search = "its search: version of method 1, now 2"
+    tuned = found.runs["entry"].map(found.entries["is_tuned"])
+    assert [*found.runs["stale"][tuned]] == [search, "numerics 0, now 1", search]
+    assert [*found.runs["stale"][~tuned]] == ["", "", ""]
+
+
+def test_different_searches_have_own_entries() -> None:
+    usual = searched(START, "fine", {"auc": (BETTER, 0.83, 0.80)}, space={"weight": {"low": 0.1, "high": 1.0}})
+    choice = {"auc": (COARSE, 0.84, 0.80)}
+
+    def labels(*others: TuningRecord) -> dict[str, str | None]:
+        found = board(Leaderboards.of(RECORDS, tunings=[usual, *others]), "auc")
+        return {label.partition("mlp, ")[2][:-1]: name for label, name in by_label(found, "search").items() if name}
+
+    assert labels() == {"tuned, 10 trials": usual["tuning"]}
+    seed = searched(START, "fine", choice, seed=7, space=usual["spec"]["space"])
+    assert labels(seed) == {"tuned, 10 trials, seed=1000": usual["tuning"], "tuned, 10 trials, seed=7": seed["tuning"]}
+    wide = searched(START, "fine", choice, space={"weight": {"low": 0.01, "high": 1.0}})
+    lows = {0.1: usual["tuning"], 0.01: wide["tuning"]}
+    assert labels(wide) == {f"tuned, 10 trials, space.weight.low={low}": search for low, search in lows.items()}

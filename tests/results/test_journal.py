@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import errno
+import json
 import os
+import random
 import shlex
 import shutil
 import subprocess
@@ -13,15 +16,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from bench import LLPBench, arguments
-from factory import make_cell_of, make_record
+from bench import LLPBench, arguments, refusal
+from factory import MISSING, changed, make_cell_of, make_record, places, record, searched
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import SCHEMA
 from llpbench.results.journal import FILE, LOCK, SAVED, Contents, Journal
 from llpbench.results.lines import to_line
+from llpbench.results.merging import merge_into
 
 CELL = make_cell_of()
 RECORDS = [make_record(CELL, seed) for seed in range(5)]
@@ -32,12 +37,6 @@ def write(folder: Path, *lines: bytes) -> Path:
     path = folder / FILE
     path.write_bytes(b"".join(lines))
     return path
-
-
-def one_line(error: pytest.ExceptionInfo[LLPBenchError]) -> str:
-    message = str(error.value)
-    assert "\n" not in message
-    return message
 
 
 @contextmanager
@@ -68,22 +67,13 @@ def test_last_record_of_run_counts(tmp_path: Path) -> None:
 
 
 def test_record_is_one_synced_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-    write, fsync = os.write, os.fsync
-
-    def writing(file: int, data: bytes) -> int:
-        calls.append("write")
-        return write(file, data)
-
-    def syncing(file: int) -> None:
-        calls.append("fsync")
-        fsync(file)
-
-    monkeypatch.setattr(os, "write", writing)
-    monkeypatch.setattr(os, "fsync", syncing)
+    calls = Mock()
+    for name in ("write", "fsync"):
+        calls.attach_mock(Mock(wraps=getattr(os, name)), name)
+        monkeypatch.setattr(os, name, getattr(calls, name))
     with Journal(tmp_path) as journal:
         journal.append(make_record(CELL, reason="two\nlines"))
-        assert calls == ["write", "fsync"]
+        assert [name for name, *_ in calls.method_calls] == ["write", "fsync"]
         assert journal.path.read_bytes().count(b"\n") == 1
 
 
@@ -114,9 +104,8 @@ def test_torn_last_line_is_dropped_and_repaired(tmp_path: Path) -> None:
 )
 def test_foreign_file_is_refused_unchanged(tmp_path: Path, content: bytes) -> None:
     path = write(tmp_path, content)
-    with pytest.raises(LLPBenchError, match="not a journal") as error:
+    with refusal("not a journal"):
         Journal(tmp_path)
-    one_line(error)
     assert path.read_bytes() == content
 
 
@@ -125,11 +114,8 @@ def test_other_schema_is_refused_unchanged(tmp_path: Path, schema: int, age: str
     path = write(tmp_path, to_line(RECORDS[0]), to_line(make_record(CELL, 1, schema=schema)))
     before = path.read_bytes()
     for use in (Contents.read, lambda _: Journal(tmp_path)):
-        with pytest.raises(
-            LLPBenchError, match=rf"{age} llpbench \(schema {schema}, this one knows {SCHEMA}\)"
-        ) as error:
+        with refusal(rf"{age} llpbench \(schema {schema}, this one knows {SCHEMA}\)"):
             use(path)
-        one_line(error)
     assert path.read_bytes() == before
 
 
@@ -139,33 +125,20 @@ def test_unreadable_or_unwritable_journal_is_refused(tmp_path: Path, monkeypatch
     (tmp_path / "b" / FILE).symlink_to("/dev/zero")
     (tmp_path / "file").write_text("")
     unwritable = (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/llpbench"))
-    for told, folders in {
-        "is not a file": (tmp_path / "a", tmp_path / "b"),
-        "Choose another --out": unwritable,
-    }.items():
+    for told, folders in (("is not a file", (tmp_path / "a", tmp_path / "b")), ("Choose another --out", unwritable)):
         for folder in folders:
-            with pytest.raises(LLPBenchError, match=told) as error:
+            with refusal(told):
                 Journal(folder)
-            one_line(error)
-
-    def refuse(self: Path) -> bytes:
-        raise PermissionError(errno.EACCES, "Permission denied", str(self))
 
     path = write(tmp_path, to_line(RECORDS[0]))
-    monkeypatch.setattr(Path, "read_bytes", refuse)  # as root, every file can be read
-    with pytest.raises(LLPBenchError, match="cannot be read: Permission denied") as error:
+    denied = PermissionError(errno.EACCES, "Permission denied", str(path))
+    monkeypatch.setattr(Path, "read_bytes", Mock(side_effect=denied))  # as root, every file can be read
+    with refusal("cannot be read: Permission denied"):
         Contents.read(path)
-    one_line(error)
 
 
 def test_stale_lock_file_is_ignored(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import sys\nfrom pathlib import Path\nfrom llpbench.results.journal import Journal\n"
-         "with Journal(Path(sys.argv[1])):\n    print('open', flush=True)\n    sys.stdin.read()", str(tmp_path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"open\n"
+    process = holder(tmp_path)
     with pytest.raises(LLPBenchError, match="another llpbench is writing"):
         Journal(tmp_path)
     process.kill()
@@ -181,10 +154,9 @@ def test_full_disk_loses_no_finished_run(tmp_path: Path) -> None:
         while journal.path.stat().st_size + longest <= 5000:
             journal.append(make_record(CELL, len(journal.contents.records)))
         written = len(journal.contents.records)
-        with pytest.raises(LLPBenchError, match="cannot be written: File too large") as error:
+        with refusal("cannot be written: File too large.*make room and run the same command again"):
             journal.append(make_record(CELL, written))
         assert len(journal.contents.records) == written > 1
-    assert "make room and run the same command again" in one_line(error)
     contents = Contents.read(journal.path)
     assert len(contents.records) == written
     assert contents.warnings == ()  # the part that still fitted was taken back
@@ -194,26 +166,19 @@ def test_full_disk_loses_no_finished_run(tmp_path: Path) -> None:
 
 
 def test_failing_sync_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(file: int) -> None:  # noqa: ARG001
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with Journal(tmp_path) as journal:
         journal.append(RECORDS[0])
-        monkeypatch.setattr(os, "fsync", fail)
-        with pytest.raises(LLPBenchError, match="No space left on device") as error:
+        monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+        with refusal("No space left on device"):
             journal.append(RECORDS[1])
-        one_line(error)
     assert list(Contents.read(journal.path).records.values()) == RECORDS[:1]
 
 
 def test_interrupt_before_sync_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(file: int) -> None:  # noqa: ARG001
-        raise KeyboardInterrupt
-
     def append() -> None:
         with Journal(tmp_path) as journal:
             journal.append(RECORDS[0])
-            monkeypatch.setattr(os, "fsync", interrupt)
+            monkeypatch.setattr(os, "fsync", Mock(side_effect=KeyboardInterrupt))
             journal.append(RECORDS[1])
 
     with pytest.raises(KeyboardInterrupt):
@@ -236,30 +201,9 @@ def replaced_by_a_copy(path: Path) -> None:
     path.with_name("copy").replace(path)
 
 
-def deleted(path: Path) -> None:
-    path.unlink()
-
-
-def truncated(path: Path) -> None:
-    os.truncate(path, 10)
-
-
-def overwritten(path: Path) -> None:
-    """In place, by something longer."""
-    path.write_bytes(FOREIGN * 20)
-
-
-def moved(path: Path) -> None:
-    path.parent.rename(path.parent.with_name("elsewhere"))
-
-
-def removed(path: Path) -> None:
-    shutil.rmtree(path.parent)
-
-
 def taken_over(path: Path) -> None:
     """The folder is moved, and another run has made one of the same name."""
-    moved(path)
+    path.parent.rename(path.parent.with_name("elsewhere"))
     path.parent.mkdir()
     path.write_bytes(FOREIGN)
 
@@ -278,19 +222,28 @@ def stopped(folder: Path, line: list[str] | None = None) -> Iterator[Journal]:
         line.append(told)
 
 
-CHANGES = (replaced, replaced_by_a_copy, deleted, truncated, overwritten, moved, removed, taken_over)
-each_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "replaced": replaced,
+    "replaced by a copy": replaced_by_a_copy,
+    "deleted": Path.unlink,
+    "truncated": lambda path: os.truncate(path, 10),
+    "overwritten in place by something longer": lambda path: path.write_bytes(FOREIGN * 20),
+    "folder moved": lambda path: path.parent.rename(path.parent.with_name("elsewhere")),
+    "folder removed": lambda path: shutil.rmtree(path.parent),
+    "folder taken over": taken_over,
+}
+each_change = pytest.mark.parametrize("change", CHANGES)
 
 
 @each_change
-def test_rescued_results_replace_no_file(change: Callable[[Path], None], tmp_path: Path) -> None:
+def test_rescued_results_replace_no_file(change: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with Journal(out) as journal:
         journal.append(RECORDS[0])
     path, old = out / FILE, out / SAVED
     with stopped(out) as journal:
         journal.append(RECORDS[1])
-        change(path)
+        CHANGES[change](path)
         left = path.read_bytes() if path.exists() else None
         if out.exists():
             old.write_text("of an earlier accident")
@@ -303,13 +256,16 @@ def test_rescued_results_replace_no_file(change: Callable[[Path], None], tmp_pat
 
 @each_change
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_removed_journal_is_noticed_at_end(change: Callable[[Path], None], interrupted: bool, tmp_path: Path) -> None:
+def test_removed_journal_is_noticed_at_end(change: str, interrupted: bool, tmp_path: Path) -> None:
     with stopped(tmp_path / "out") as journal:
+        journal.path.chmod(0o600)
         journal.append(RECORDS[0])
-        change(journal.path)
+        CHANGES[change](journal.path)
         if interrupted:
             raise KeyboardInterrupt
-    assert list(Contents.read(tmp_path / "out" / SAVED).records.values()) == RECORDS[:1]
+    saved = tmp_path / "out" / SAVED
+    assert list(Contents.read(saved).records.values()) == RECORDS[:1]
+    assert saved.stat().st_mode & 0o777 == 0o600
 
 
 def test_rescued_results_join_existing_ones(tmp_path: Path, llpbench: LLPBench) -> None:
@@ -319,7 +275,7 @@ def test_rescued_results_join_existing_ones(tmp_path: Path, llpbench: LLPBench) 
         replaced(journal.path)
         journal.append(RECORDS[1])
     command = line[0].partition("Join them: ")[2].partition(";")[0]
-    assert llpbench(*shlex.split(command)[1:]).code == 0
+    llpbench.succeed(*shlex.split(command)[1:])
     assert len(Contents.read(journal.path).records) == 3
 
 
@@ -328,22 +284,14 @@ def test_results_go_to_other_folder_if_needed(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spare"))
     with stopped(tmp_path / "out") as journal:
         journal.append(RECORDS[0])
-        removed(journal.path)
+        shutil.rmtree(tmp_path / "out")
         (tmp_path / "out").write_text("a file by now")
     assert list(Contents.read(tmp_path / "spare" / SAVED).records.values()) == RECORDS[:1]
 
 
-def test_rescued_results_keep_permissions(tmp_path: Path) -> None:
-    with stopped(tmp_path) as journal:
-        journal.path.chmod(0o600)
-        journal.append(RECORDS[0])
-        deleted(journal.path)
-    assert (tmp_path / SAVED).stat().st_mode & 0o777 == 0o600
-
-
 def test_nothing_is_rescued_without_results(tmp_path: Path) -> None:
     with Journal(tmp_path / "out") as journal:
-        removed(journal.path)
+        shutil.rmtree(tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with stopped(tmp_path / "out") as journal:
         replaced(journal.path)
@@ -365,12 +313,22 @@ def test_failed_run_removes_only_its_empty_journal(tmp_path: Path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from typing import Any
 from filelock import FileLock
-with FileLock(Path(sys.argv[1])):
-    print("locked", flush=True)
+from llpbench.results.journal import Journal
+path = Path(sys.argv[1])
+with Journal(path) if path.is_dir() else FileLock(path):
+    print("open", flush=True)
     sys.stdin.read()
 """
+
+
+def holder(path: Path) -> subprocess.Popen[bytes]:
+    """Another process, which writes to the journal of a folder, or holds a lock file."""
+    command = [sys.executable, "-c", HOLD, str(path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"open\n"
+    return process
 
 
 def test_removed_lock_file_is_recreated(tmp_path: Path) -> None:
@@ -388,22 +346,16 @@ def test_lost_lock_ends_run(tmp_path: Path) -> None:
     with stopped(tmp_path) as journal:
         journal.append(RECORDS[0])
         (tmp_path / LOCK).unlink()
-        holder = subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(tmp_path / LOCK)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"locked\n"
+        other = holder(tmp_path / LOCK)
         try:
             journal.append(RECORDS[1])
         finally:
-            holder.communicate()
+            other.communicate()
     assert list(Contents.read(journal.path).records.values()) == RECORDS[:1]
     assert list(Contents.read(tmp_path / SAVED).records.values()) == RECORDS[:2]
 
 
-def test_run_with_lost_journal_keeps_all_results(
-    plugin: Path, tmp_path: Path, llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_with_lost_journal_keeps_all(plugin: Path, tmp_path: Path, llpbench: LLPBench, monkeypatch: Any) -> None:
     """As one by Ray does (`test_executors.py`)."""
     out, append = tmp_path / "out", Journal.append
     written: list[Any] = []
@@ -420,3 +372,99 @@ def test_run_with_lost_journal_keeps_all_results(
     assert result.err.splitlines()[-1].startswith("llpbench: journal ")
     assert 4 < len(written) < 8
     assert [*Contents.read(out / SAVED).records.values()] == written
+
+
+GOOD: list[Any] = [record("a"), record("b", seed=3), searched(CELL, "fine", {"auc": (CELL, 0.8, None)})]
+RUN = copy.deepcopy(record("c"))
+RUN["results"]["auc"] |= {"epoch": 7, "test": {"auc": 0.95, "accuracy": None}}
+SEARCH = searched(CELL, "coarse", {"l1": (CELL, 0.2, 0.3), "kl": (CELL, 0.1, None)})
+RUN_LINE, SEARCH_LINE = (json.loads(to_line(each)) for each in (RUN, SEARCH))
+FAULTS: list[tuple[str, object]] = [
+    *(("run", "x"), ("cell", "../../etc/passwd"), ("seed", -1), ("seed", 1.0), ("seed", True), ("status", "fine")),
+    *(("reason", None), ("finished", "yesterday"), ("results", {}), ("results", []), ("results.auc", "x")),
+    *(("results.auc.judged", 2), ("results.auc.judged", True), ("results.auc.judged", -1), ("judged", None)),
+    *(("judged", [3]), ("judged.0.epoch", -1), ("judged.0.epoch", MISSING), ("judged.0.test", MISSING)),
+    *(("judged.0.test.accuracy", "0.8"), ("judged.0.diagnostics", [1])),
+    *(("curves.auc", ["x"]), ("epochs", -40), ("memory_mb", "much"), ("times.total", -1.0), ("spec", [])),
+    *(("spec.dataset", MISSING), ("spec.method", "two\nlines"), ("spec.method", "x" * 20_000), ("spec.params", None)),
+    *(("spec.bag_size", "many"), ("spec.protocol", 3), ("spec.protocol.patience", 0), ("method.role", "roof")),
+    *(("method.changed", MISSING), ("dataset.classes", 2.5), ("bags.sizes", [1, 2]), ("bags.histograms", [[1, 2]])),
+    *(("data", {"fingerprint": 1}), ("versions", None), ("numerics", "1"), ("code", {"version": "1"})),
+    *(("libraries", {"torch": None}), ("hardware", {"device": 3}), ("schema", "2")),
+    *(("bags", {}), ("bags.number", MISSING), ("bags.histograms", MISSING)),
+    *(("hardware", {}), ("hardware.name", MISSING)),
+]
+SEARCH_FAULTS: list[tuple[str, object]] = [
+    *(("tuning", "x/y"), ("spec.cell", MISSING), ("spec.cell.encoder", 3), ("spec.regime", "medium")),
+    *(("spec.depth", 3), ("spec.trials", 0), ("best.l1", {}), ("best.l1.value", "x"), ("trials", {})),
+    *(("trials.0.status", "lost"), ("trials.0.rungs", [[1]])),
+]
+NO_RECORDS: list[bytes] = [
+    *(b"\0" * 30, b"\x89PNG\r\x1a\xff", b"[" * 200_000, b"[1]", b"{}", to_line(RUN)[:200]),
+    to_line(RUN)[:-1] + to_line(RUN),
+    *(to_line(RUN).replace(b'"seed":0', b'"seed":' + number) for number in (b"9" * 5000, b"NaN")),
+    to_line(RUN).replace(b'"total":4.0', b'"total":1e999'),
+    *(to_line(RUN).replace(b'"reference":""', b'"reference":"%b"' % text) for text in (b"\\ud800", b"\xed\xa0\x80")),
+]
+
+
+def read_with(folder: Path, *damaged: bytes) -> Contents:
+    """Return the contents of a journal with these lines among good ones, which must all be read."""
+    good = [to_line(each) for each in GOOD]
+    (folder / FILE).write_bytes(b"".join([good[0], *(line.rstrip(b"\n") + b"\n" for line in damaged), *good[1:]]))
+    contents = Contents.read(folder / FILE)
+    found = contents.records | contents.tunings
+    assert found.items() >= {each["run"] if "run" in each else each["tuning"]: each for each in GOOD}.items()
+    return contents
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        *((json.dumps(changed(RUN_LINE, {path: value})).encode(), path) for path, value in FAULTS),
+        *((json.dumps(changed(SEARCH_LINE, {path: value})).encode(), path) for path, value in SEARCH_FAULTS),
+        *((line, "") for line in NO_RECORDS),
+    ],
+)
+def test_invalid_line_gives_one_warning_that_names_the_wrong_field(line: bytes, fault: str, tmp_path: Path) -> None:
+    (warning,) = read_with(tmp_path, line).warnings
+    where, _, told = warning.partition(": ")
+    assert where == f"line 2 of {str(tmp_path / FILE)!r}"
+    assert told.startswith("spec" if fault == "spec.depth" else fault)
+    assert warning.isprintable()
+    assert len(warning) < 500
+
+
+def test_fields_of_later_versions_are_kept(tmp_path: Path) -> None:
+    new: Any = {**changed(RUN, {"spec.depth": 3}), "mood": {"good": [1, {"very": True}]}}
+    new["results"]["new"] = {**new["results"]["auc"], "test": {"auc": 0.5, "new": -7.0}, "mood": "good"}
+    assert read_with(tmp_path, to_line(new)).records[RUN["run"]] == new
+    merge_into(tmp_path / "merged", [tmp_path / FILE])
+    assert Contents.read(tmp_path / "merged" / FILE).records[RUN["run"]] == new
+
+
+STRANGE: list[Any] = [None, True, -1, 0, 0.5, 1e9, -1e300, 10**400, "", "a\nb", "x" * 5000]
+STRANGE += [[], {}, [[]], {"auc": 1}, float("inf")]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_damage_costs_no_other_run(tmp_path: Path, seed: int) -> None:
+    rng, damaged = random.Random(seed), []
+    for _ in range(300):
+        line: Any = copy.deepcopy(rng.choice([RUN_LINE, SEARCH_LINE]))
+        inner, key = rng.choice([*places(line)])
+        if rng.random() < 0.2:
+            del inner[key]
+        else:
+            inner[key] = rng.choice(STRANGE)
+        text = bytearray(json.dumps(line | {"schema": SCHEMA}).encode())
+        if rng.random() < 0.2:
+            text[rng.randrange(1, len(text))] = rng.randrange(256)
+        damaged += bytes(text).splitlines()
+    damaged = [line for line in damaged if b'"schema": 4,' in line]  # another schema is another version
+    contents = read_with(tmp_path, *damaged)
+    assert 0 < len(contents.warnings) <= len(damaged)
+    assert all(warning.isprintable() for warning in contents.warnings)
+    merged = merge_into(tmp_path / "merged", [tmp_path / FILE])
+    again = Contents.read(tmp_path / "merged" / FILE)
+    assert (again.warnings, again.runs, again.tunings) == ((), merged.runs, merged.tunings)

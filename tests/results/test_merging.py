@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from io import StringIO
 from itertools import permutations
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+import pandas as pd
 import pytest
-from factory import failed, make_cell_of, make_record, record, searched
+from bench import LLPBench
+from factory import by_run, failed, make_cell_of, make_record, record, searched
 from rich.console import Console
 
 from llpbench.core.criteria import BOARD_CRITERIA
@@ -52,9 +56,7 @@ def test_disputed_results_are_kept_flagged_and_count_by_preference_only(tmp_path
         merged = merge(order)
         assert [run["spec"]["method"] for run in merged.counting.values()] == ["b"]
         (flag,) = merged.disputes
-        assert flag.startswith(
-            "a on adult 64, seed 0: 2 different results, test AUC 80.0000, 99.0000; more than 2 points"
-        )
+        assert flag.startswith("a on adult 64, seed 0: 2 different results, test AUC 80.0000, 99.0000")
         for prefer, auc in (("first", 0.8), ("newest", 0.99)):
             chosen = merge(order, prefer)  # type: ignore[arg-type]
             assert chosen.disputes == []
@@ -96,11 +98,9 @@ def test_fuller_record_of_equal_results_is_kept(tmp_path: Path, newest_first: bo
 
 def test_failure_never_replaces_success(tmp_path: Path) -> None:
     bad, good = journal(tmp_path / "a", failed("a")), journal(tmp_path / "b", record("a", 0.8))
-    for order in ([bad, good], [good, bad]):
-        (kept,) = merge(order).runs.values()
-        assert [run["status"] for run in kept] == ["ok"]
     one = journal(tmp_path / "c", record("a", 0.8), failed("a"))
-    assert [run["status"] for run in Contents.read(one).records.values()] == ["ok"]
+    for found in (merge([bad, good]), merge([good, bad]), Contents.read(one)):
+        assert [[run["status"] for run in kept] for kept in found.runs.values()] == [["ok"]]
 
 
 def test_newer_code_replaces_older_without_dispute(tmp_path: Path) -> None:
@@ -130,9 +130,8 @@ def test_journal_order_counts_not_clock(tmp_path: Path) -> None:
     for found in (Contents.read(path).records, merge([path]).records):
         assert [run["versions"] for run in found.values()] == [{"method": "new"}]
     back = journal(tmp_path / "b", old, new, {**old, "finished": NOW})
-    assert [run["versions"] for run in Contents.read(back).records.values()] == [{"method": "old"}], (
-        "somebody went back to it"
-    )
+    found = Contents.read(back).records
+    assert [run["versions"] for run in found.values()] == [{"method": "old"}], "somebody went back to it"
     engine = journal(tmp_path / "c", {**new, "numerics": NUMERICS + 1}, old)
     assert [run["numerics"] for run in Contents.read(engine).records.values()] == [NUMERICS + 1]
 
@@ -206,29 +205,28 @@ class TestCompare:
     def test_new_method_joins_published_tasks(self) -> None:
         there = [record("dllp", 0.8), record("dllp", 0.9, dataset="credit"), record("bdc", 0.85)]
         stale = {record("mine")["run"]: "mine.py has changed", there[0]["run"]: "version of engine 2, now 1"}
-        found = compare(_by_run(record("mine", 0.83)), _by_run(*there), stale=stale)
+        found = compare(by_run(record("mine", 0.83)), by_run(*there), stale=stale)
         board = found.leaderboards.boards[0]
         assert {*board.runs["stale"]} == {"", *stale.values()}
         assert [*board.entries["method"]] == ["bdc", "mine", "dllp"]
         assert [*board.tasks["dataset"]] == ["adult"]
         assert found.yours == {record("mine")["run"]}
         assert found.remarks == ()
-        nowhere = compare(_by_run(record("mine", dataset="elections")), _by_run(record("dllp")))
+        nowhere = compare(by_run(record("mine", dataset="elections")), by_run(record("dllp")))
         assert nowhere.remarks == ("Nothing is published for these datasets, baggings and bag sizes.",)
 
     def test_repeated_published_runs_are_compared(self) -> None:
-        there = _by_run(record("a", 0.8), record("b", 0.8), record("c", 0.8))
-        found = compare(_by_run(record("a", 0.8), record("b", 0.79)), there)
-        assert found.remarks == (
-            "2 runs in both journals: 1 with identical results; the largest difference is 1.00 points "
-            "of AUC (b on adult 64, seed 0).",
-        )
+        there = by_run(record("a", 0.8), record("b", 0.8), record("c", 0.8))
+        found = compare(by_run(record("a", 0.8), record("b", 0.79)), there)
+        (remark,) = found.remarks
+        parts = re.findall(r"\d+\.\d\d|\d (?:runs|with)|\(.*\)", remark)
+        assert parts == ["2 runs", "1 with", "1.00", "(b on adult 64, seed 0)"]
 
     def test_run_far_from_published_result_does_not_count(self) -> None:
-        found = compare(_by_run(record("a", 0.99), record("b", 0.7)), _by_run(record("a", 0.8)))
+        found = compare(by_run(record("a", 0.99), record("b", 0.7)), by_run(record("a", 0.8)))
         assert [*found.leaderboards.boards[0].entries["method"]] == ["b"]
         assert "test AUC 80.0000, 99.0000; more than 2 points apart, so none counts" in found.remarks[-1]
-        broken = compare(_by_run(failed("dllp")), _by_run(record("dllp", 0.8)))
+        broken = compare(by_run(failed("dllp")), by_run(record("dllp", 0.8)))
         assert broken.leaderboards.boards[0].scores[["mean", "values"]].loc[(0, 0)].tolist() == [80.0, 1]
         assert "1 run failed here but succeeded when published" in broken.remarks[0]
 
@@ -236,23 +234,19 @@ class TestCompare:
         there = [record("dllp", 0.8), record("dllp", 0.9, encoder="saint"), record("dllp", 0.9, precision="bfloat16")]
         there += [record("dllp", 0.9, params={"hidden": 8}), record("dllp", 0.7, pretraining="self+bag"), record("bdc")]
         for ablations, number in ((False, 4), (True, 7)):
-            found = compare(_by_run(record("mine")), _by_run(*there), ablations=ablations)
+            found = compare(by_run(record("mine")), by_run(*there), ablations=ablations)
             assert len(found.leaderboards.boards[0].entries) == number
             assert any("3 published ablations not ranked" in line for line in found.remarks) != ablations
 
     def test_only_own_seeds_are_called_yours(self) -> None:
         there, mine = [record("dllp", 0.8, seed=seed) for seed in range(3)], record("dllp", 0.8, seed=1)
-        found = compare(_by_run(mine), _by_run(*there, *(record("bdc", 0.9, seed=seed) for seed in range(3))))
+        found = compare(by_run(mine), by_run(*there, *(record("bdc", 0.9, seed=seed) for seed in range(3))))
         assert found.yours == {mine["run"]}
         console = Console(width=100, file=(out := StringIO()))
         render(found.leaderboards, console, yours=found.yours)
         assert "dllp (mlp), yours: 1 of 3 runs" in out.getvalue()
         (difference,) = found.differences
         assert difference.startswith("dllp (mlp) minus bdc (mlp): -10.0, 1 seed, ")
-
-
-def _by_run(*records: Record) -> dict[str, Record]:
-    return {each["run"]: each for each in records}
 
 
 def contents_of(*records: Record | TuningRecord) -> Contents:
@@ -341,3 +335,38 @@ def test_published_excerpt_matches_published_shards() -> None:
         assert contains(whole[run]["results"], shown)
         assert (whole[run]["spec"], whole[run]["versions"]) == (short["spec"], short["versions"])
         assert whole[run]["bags"].get("sizes") == short["bags"].get("sizes")
+
+
+DATASET = '''
+from llpbench.core.registry import register_dataset
+from llpbench.data.sources import Parquet
+
+
+@register_dataset("private", source=Parquet("private.parquet"), target="answer", positive="secretly")
+def private(frame):
+    """What must not be passed on."""
+    return frame
+'''
+
+
+def test_run_leaves_no_value_of_any_row(tmp_path: Path, llpbench: LLPBench) -> None:
+    rng = np.random.default_rng(0)
+    answers = rng.random(400) < 0.4
+    amounts, people = 7_654_321.25 + np.arange(400) + 100 * answers, [f"person-{number % 40}" for number in range(400)]
+    frame = pd.DataFrame({"amount": amounts, "person": people, "answer": np.where(answers, "secretly", "openly")})
+    frame.to_parquet(tmp_path / "private.parquet")
+    plugin, out = tmp_path / "private_data.py", tmp_path / "out"
+    plugin.write_text(DATASET)
+    flags = ["--methods", "dllp,bag-mean-linear,supervised-gbdt", "--pretraining", "none,self", "--epochs", "1"]
+    flags += ["--set", "pretraining.epochs=1"]
+    where = ["--plugin", str(plugin), "--datasets", "private", "--executor", "debug", "--out", str(out)]
+    llpbench.succeed("run", *where, *flags, "--bag-sizes", "16", "--seeds", "1")
+    assert {record["status"] for record in Contents.read(out / "journal.jsonl").records.values()} == {"ok"}
+
+    left = [file for file in out.rglob("*") if file.is_file()]
+    assert {file.suffix for file in left} >= {".jsonl", ".md", ".html"}
+    assert any("pretrained" in file.parts for file in left)
+    for file in left:
+        content = file.read_bytes()
+        for value in (b"person-", b"76543", b"76544", b"secretly", b"openly"):
+            assert value not in content, f"{file} holds {value!r}"

@@ -1,32 +1,36 @@
-"""The plan, and the order in which work is started."""
+"""The plan, how long its work takes, in which order that is started, and what a run shows of it."""
 
 from __future__ import annotations
 
+import io
+import json
+import math
 import pickle
+import re
 import time
+from collections.abc import Iterable
+from dataclasses import replace
+from statistics import median
 from typing import Any
 
 import pytest
-from factory import make_cell_of, make_record
+from bench import refusal
+from factory import by_run, failed, make_cell_of, make_record, record, runs
+from rich.console import Console
 
 from llpbench.cli.main import _plan_rows
-from llpbench.core.cell import Cell
+from llpbench.core.cell import Cell, Epoch, Protocol, Tuning
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
-from llpbench.running.cluster import Nodes
+from llpbench.results.journal import Contents
+from llpbench.results.merging import journal_files
+from llpbench.running.display import Display, figure
+from llpbench.running.estimates import Basis, Estimate, Estimator, _timings_of
 from llpbench.running.obstacles import Obstacle, Resolved, obstacles, resolver
 from llpbench.running.planning import Plan, Planned, expand
 from llpbench.running.schedule import Job, Schedule
 from llpbench.running.settings import Settings, resolve
 from llpbench.training.specification import make_cell
-
-
-def by_run(*records: Record) -> dict[str, Record]:
-    return {record["run"]: record for record in records}
-
-
-def described(**flags: Any) -> list[str]:
-    return [*map(str, cells_of(resolve({name.replace("_", "-"): value for name, value in flags.items()})))]
 
 
 def cells_of(settings: Settings) -> list[Cell]:
@@ -38,14 +42,11 @@ def unplanned(*cells: Cell) -> list[Planned]:
 
 
 def test_direct_method_is_planned_once_without_encoder() -> None:
-    cells = described(methods="bag-mean-linear,dllp", encoders="mlp,saint", bag_sizes="64,256")
-    assert sorted(cells) == [
-        "bag-mean-linear on adult ordered 256",
-        "bag-mean-linear on adult ordered 64",
-        "dllp mlp on adult ordered 256",
-        "dllp mlp on adult ordered 64",
-        "dllp saint on adult ordered 256",
-        "dllp saint on adult ordered 64",
+    flags = {"methods": "bag-mean-linear,dllp", "encoders": "mlp,saint", "bag-sizes": "64,256"}
+    assert sorted(map(str, cells_of(resolve(flags)))) == [
+        f"{entry} on adult ordered {size}"
+        for entry in ("bag-mean-linear", "dllp mlp", "dllp saint")
+        for size in (256, 64)
     ]
 
 
@@ -69,7 +70,7 @@ def test_cells_have_precision_ensemble_and_hyperparameters() -> None:
     (neural, direct), (same, again) = expanded(precision="bfloat16"), expanded(precision="float32")
     assert neural.spec["precision"] == "bfloat16"
     assert direct.id == again.id
-    assert neural.id != same.id == expanded()[0].id
+    assert neural.id != same.id == (same_dllp := expanded()[0]).id
     assert [cell.ensemble for cell in expanded(ensemble="5")] == [5, 1]
     assert [cell.average for cell in expanded(average="half")] == ["half:30", ""]
     assert [cell.average for cell in expanded(average="ema:7", methods="dllp,supervised")] == ["ema:7", ""]
@@ -80,14 +81,16 @@ def test_cells_have_precision_ensemble_and_hyperparameters() -> None:
     grid = cells_of(resolve({"methods": "bag-mean-linear", "set": several}))
     found = {(cell.params["strength"], cell.params["model"]) for cell in grid}
     assert found == {(strength, model) for strength in (0.1, 1.0) for model in ("ridge", "logistic")}
+    bag, none = expanded(methods="dllp", pretraining="bag,none", set=("pretraining.aggregator=attention",))
+    assert bag.pretraining_params["aggregator"] == "attention"
+    assert bag.pretraining_params["learning_rate"] == 1e-3  # the encoder's own
+    assert (none.pretraining_params, none.id) == ({}, same_dllp.id)
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
         ({"methods": "dlp"}, r"'dlp'\. Did you mean dllp"),
-        ({"methods": ""}, "no method"),
-        ({"datasets": "adlut"}, r"'adlut'\. Did you mean adult"),
         ({"baggings": ""}, "no bagging"),
         ({"baggings": "ordered:colums=age"}, "'colums'"),
         ({"encoders": "mpl"}, r"'mpl'\. Did you mean mlp"),
@@ -97,21 +100,15 @@ def test_cells_have_precision_ensemble_and_hyperparameters() -> None:
     ],
 )
 def test_unknown_names_are_refused(flags: dict[str, Any], message: str) -> None:
-    with pytest.raises(LLPBenchError, match=message) as error:
+    with refusal(message):
         expand(resolve(flags))
-    assert "\n" not in str(error.value)
 
 
 def test_cell_states_follow_journal() -> None:
     cells = [make_cell_of(size=size) for size in (1, 2, 3, 4, 5)]
-    records = by_run(
-        make_record(cells[0], 0),
-        make_record(cells[0], 1),
-        make_record(cells[1], 0),
-        make_record(cells[1], 1, "failed"),
-        make_record(cells[2], 0, "out-of-memory"),
-        make_record(cells[4], 7),
-    )
+    failed = [(1, 1, "failed"), (2, 0, "out-of-memory")]
+    ran: list[tuple[int, int, Any]] = [(0, 0, "ok"), (0, 1, "ok"), (1, 0, "ok"), (4, 7, "ok"), *failed]
+    records = by_run(*(make_record(cells[place], seed, status) for place, seed, status in ran))
 
     def find(one: Resolved) -> Obstacle | None:
         assert one.cell is not cells[0], "finished cells have no obstacle"
@@ -183,12 +180,6 @@ def test_cells_with_too_few_rows_are_impossible(cell: dict[str, Any], reason: st
         assert reason in obstacle.reason
 
 
-def test_gpu_shares_follow_memory() -> None:
-    megabytes = (1_000, 8_001, 30_000, 40_000, 900_000)
-    assert [Nodes((), 80_000).gpu_share(each) for each in megabytes] == [1 / 8, 1 / 4, 1 / 2, 1, 1]
-    assert [Nodes((), memory).gpu_share(None) for memory in (140_000, 40_000, 8_000)] == [1 / 8, 1 / 2, 1]
-
-
 def jobs(*sizes: int) -> list[Job]:
     return [Job(make_cell_of(size=size), (0,)) for size in sizes]
 
@@ -232,10 +223,224 @@ def test_waiting_job_lets_smaller_ones_pass() -> None:
     assert schedule.left == []
 
 
-def test_pretraining_hyperparameters_are_set_by_name() -> None:
-    flags = {"methods": "dllp", "pretraining": "bag,none", "set": ("pretraining.aggregator=attention",)}
-    bag, none = cells_of(resolve(flags))
-    assert bag.pretraining_params["aggregator"] == "attention"
-    assert bag.pretraining_params["learning_rate"] == 1e-3  # the encoder's own
-    assert none.pretraining_params == {}
-    assert none.id == cells_of(resolve({"methods": "dllp"}))[0].id
+QUICK = Protocol(epochs=10, patience=3)
+
+
+def of_journal(*records: Record, **options: Any) -> Estimator:
+    """That of a journal that knows enough."""
+    return Estimator(records, published=lambda: pytest.fail("this journal knows enough"), **options)
+
+
+def of_published(*records: Record, **options: Any) -> Estimator:
+    """That of a journal that knows little."""
+    return Estimator(records, **options)
+
+
+def seconds_of(estimator: Estimator, cell: Cell, seeds: int = 1) -> float:
+    return estimator.estimate(Job(cell, tuple(range(seeds)))).seconds
+
+
+def bases_of(estimator: Estimator, *cells: Cell) -> set[Basis]:
+    return set(estimator.total([Job(cell, (0,)) for cell in cells]).bases)
+
+
+def test_estimate_is_median_of_nearest_runs() -> None:
+    cell = make_cell_of("dllp", 256)
+    other_size, other_data = make_cell_of("dllp", 64), make_cell_of("dllp", 256, "bank-marketing")
+    estimator = of_journal(make_record(other_size, seconds=20))
+    assert seconds_of(estimator, cell) == pytest.approx(20)
+    estimator.learn(make_record(other_data, seconds=90))
+    assert seconds_of(estimator, cell) == pytest.approx(90 * (48842 * 14) / (45211 * 16)), "rows times columns"
+    assert bases_of(estimator, cell) == {Basis.NEAR}
+    for seconds in (1, 30, 4):
+        estimator.learn(make_record(cell, seconds=seconds))
+    assert seconds_of(estimator, cell) == pytest.approx(4)
+    assert seconds_of(estimator, cell, seeds=10) == pytest.approx(40)
+    assert bases_of(estimator, cell) == {Basis.SAME}
+    assert estimator.total([Job(cell, (0,)), Job(cell, (1, 2))]).seconds == pytest.approx(12)
+    assert estimator.total([]) == Estimate()
+
+
+def test_search_takes_less_time_if_trials_are_stopped() -> None:
+    cell = replace(make_cell_of(), protocol=Protocol(epochs=81))
+    estimator = of_journal(make_record(cell, seconds=10.0))
+    for eta, times in ((0, 9.0), (3, 9 * (3 * (9 + 18 / 3) / 81 + 1 / 9))):  # rungs after 9 and 27 epochs
+        job = Job(cell, (0,), tuning=Tuning(cell, "fine", 9, {}, eta=eta))
+        assert estimator.estimate(job).seconds == pytest.approx(10 * times)
+
+
+def test_estimated_time_grows_with_patience_and_bags() -> None:
+    cell = make_cell_of()
+    estimator = of_journal(make_record(cell, seconds=40.0, epochs=40))
+    for epochs, patience, expected in ((300, 20, 40), (300, 10, 20), (30, 20, 15), (1000, 200, 400)):
+        other = replace(cell, protocol=Protocol(epochs, patience))
+        assert seconds_of(estimator, other) == pytest.approx(expected)
+    few = replace(cell, max_bags=10)  # part of the bags takes as much less as it has rows
+    assert seconds_of(estimator, few) == pytest.approx(40 * 10 * 256 / (0.8 * 48842))
+    assert seconds_of(estimator, replace(cell, max_bags=10**6)) == pytest.approx(40)
+
+
+def test_estimates_ignore_failures_and_other_hardware() -> None:
+    cell, direct = make_cell_of("mine"), make_cell_of("ridge", encoder=None)
+    gpu = {"device": "cuda"}
+    for estimator in (
+        of_published(make_record(cell, status="failed")),
+        of_published(make_record(cell), gpu=True),
+        of_published(make_record(cell, hardware=gpu)),
+    ):
+        assert bases_of(estimator, cell) == {Basis.GUESS}
+    assert seconds_of(of_journal(make_record(cell, hardware=gpu), gpu=True), cell) == pytest.approx(1)
+    assert seconds_of(of_journal(make_record(direct), gpu=True), direct) == pytest.approx(1)
+    assert bases_of(of_published(gpu=True), a_cell()) == {Basis.GUESS}
+    assert bases_of(of_published(gpu=True), a_cell("bag-mean-linear")) == {Basis.PUBLISHED}, "a fit uses the CPU anyway"
+    known, on_gpu = make_cell_of(), make_record(make_cell_of(), seconds=0.1, hardware=gpu)
+    assert seconds_of(of_others(make_record(known, seconds=40.0), on_gpu, on_gpu), known) == pytest.approx(40.0)
+
+
+def test_memory_estimate_uses_runs_of_same_shape() -> None:
+    cell = make_cell_of()
+    record = make_record(cell, hardware={"device": "cuda"}, memory_mb=1000.0, members=5)
+    estimator = of_journal(make_record(cell, memory_mb=700.0), make_record(cell, memory_mb=600.0), record)
+    assert estimator.gpu_megabytes(Job(cell, (0, 1))) == 400
+    assert estimator.megabytes(Job(cell, (0, 1))) == 700, "of a process, however many seeds"
+    for known in (estimator.gpu_megabytes, estimator.megabytes):
+        assert known(Job(make_cell_of(size=64), (0, 1))) is None
+    many = replace(cell, ensemble=5)
+    of_many = of_journal(make_record(many, hardware={"device": "cuda"}, memory_mb=1000.0, members=10))
+    assert of_many.gpu_megabytes(Job(many, (0, 1))) == 1000
+
+
+def a_cell(method: str = "dllp", **options: Any) -> Cell:
+    return make_cell(method, "adult", **{"bag_size": 256, "encoder": "mlp", "protocol": QUICK, **options})
+
+
+def test_own_runs_calibrate_machine_speed() -> None:
+    cell, other, fit = a_cell("dllp"), a_cell("tabllp-bdc"), a_cell("bag-mean-linear")
+    usual = of_published()
+    assert bases_of(usual, other, fit) == {Basis.PUBLISHED}
+    own = make_record(cell, seconds=3 * seconds_of(usual, cell), epochs=10)
+    estimator = of_published(own)
+    assert seconds_of(estimator, other) == pytest.approx(3 * seconds_of(usual, other))
+    assert seconds_of(estimator, fit) == seconds_of(usual, fit), "a fit is no training"
+    estimator.learn(make_record(cell, 1, seconds=30 * seconds_of(usual, cell), epochs=10))
+    assert seconds_of(estimator, other) > 3 * seconds_of(usual, other), "it learns as work is done"
+
+
+def test_stated_factor_covers_four_of_five_published_cells() -> None:
+    """Every tenth cell is left out at a time: of three tenths, which are enough."""
+    known = Contents.read(*journal_files("published")).records.values()
+    misses = []
+    for part in range(3):
+        left_out = {cell for cell in {record["cell"] for record in known} if int(cell, 16) % 10 == part}
+        estimator = of_others(*(run for run in known if run["cell"] not in left_out))
+        seconds: dict[str, list[float]] = {}
+        for run in known:
+            if run["cell"] in left_out and run["spec"]["pretraining"] == "none":
+                seconds.setdefault(json.dumps(run["spec"]), []).append(run["times"]["total"])
+        for spec, taken in seconds.items():
+            estimate = estimator.estimate(Job(Cell.of(json.loads(spec)), (0,)))
+            if estimate.bases.keys() == {Basis.PUBLISHED}:
+                misses.append(math.log(median(taken) / estimate.seconds))
+    assert len(misses) > 200
+    assert sum(abs(miss) <= math.log(Basis.PUBLISHED.factor) for miss in misses) / len(misses) > 0.8
+    assert abs(median(misses)) < 0.3
+
+
+def of_others(*records: Record) -> Estimator:
+    """That of a machine as fast as another, which made these records."""
+    return Estimator((), published=lambda: _timings_of(records))
+
+
+def pretrained(method: str = "dllp", **options: Any) -> Cell:
+    return a_cell(method, pretraining="self+bag", **options)
+
+
+def as_run(cell: Cell, seeds: Iterable[int], seconds: float) -> list[Record]:
+    return [make_record(cell, seed, times={"total": 1.0, "pretraining": seconds}) for seed in seeds]
+
+
+def test_shared_pretraining_is_estimated_once() -> None:
+    estimator = of_published()
+    one, other = (Job(pretrained(method), (0, 1)) for method in ("dllp", "tabllp-bdc"))
+    alone = seconds_of(estimator, a_cell("tabllp-bdc"), seeds=2)
+    pretraining = estimator.estimate(one).seconds - seconds_of(estimator, a_cell(), seeds=2)
+    assert pretraining > 0
+    assert estimator.estimate(other).seconds == pytest.approx(alone + pretraining)
+    both = estimator.total([one, other]).seconds
+    assert both == pytest.approx(estimator.estimate(one).seconds + alone)
+    for apart in ({"bag_size": 64}, {"bagging": "random"}, {"pretraining_params": {"view": "separated"}}):
+        job = Job(pretrained(**apart), (0, 1))
+        separate = estimator.estimate(one).seconds + estimator.estimate(job).seconds
+        assert estimator.total([one, job]).seconds == pytest.approx(separate), apart
+
+
+def test_finished_pretraining_is_not_estimated() -> None:
+    records = as_run(pretrained(), (0, 1), seconds=1000.0)
+    cell = pretrained("tabllp-bdc")
+    estimator = of_published(*records)
+    assert seconds_of(estimator, cell, seeds=2) < 1000
+    assert 1000 < seconds_of(estimator, cell, seeds=3) < 2000, "a third seed is new"
+    assert seconds_of(of_published(*records, pretrained=False), cell, seeds=2) > 2000, "its weights are gone"
+    estimator.learn(as_run(cell, (2,), seconds=1000.0)[0])
+    assert seconds_of(estimator, cell, seeds=3) < 1000
+
+
+def test_estimate_states_range_and_origin() -> None:
+    assert str(Estimate({Basis.SAME: 600.0})) == "about 10 min (7 min to 15 min, from this journal)"
+    both = str(Estimate({Basis.SAME: 600.0, Basis.GUESS: 600.0}))
+    assert both.endswith("from this journal and a rough guess)")
+    assert str(Estimate({Basis.SAME: 600.0, Basis.GUESS: 1.0})).endswith("from this journal)")
+    assert str(Estimate()) == str(Estimate({Basis.GUESS: 0.2})) == "less than a second"
+
+
+JOB = Job(make_cell_of(), (0, 1))
+
+
+def shown(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue())
+
+
+def test_live_display_shows_progress_and_failures() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=120, height=40)
+    with Display(console, live=True) as display:
+        display.begin(60)
+        display.estimate(200.0)
+        display.started(JOB)
+        display.finished(JOB, [make_record(JOB.cell, 0), make_record(JOB.cell, 1, "failed")])
+        for number in range(20):
+            display.started(Job(make_cell_of(f"method-{number}"), (0,)))
+        display.started(JOB)
+        last = Job(make_cell_of("method-3"), (0,))
+        display.progressed(last, Epoch(epoch=4, epochs=40, criterion="auc", value=0.8125, members=2))
+        console.file = io.StringIO()
+        display._bars.refresh()
+        text = shown(console)
+    for part in (r"2/60, 1 failed, until about", r"method-3 mlp .* epoch 5/40, auc 0.812"):
+        assert re.search(part, text)
+    assert "method-11 " in text
+    assert "method-12 " not in text, "there is room for twelve"
+
+
+def test_plain_display_escapes_markup() -> None:
+    console = Console(file=io.StringIO(), width=40)
+    with Display(console, live=False) as display:
+        display.begin(4)
+        display.say("[bold]a line that is longer than the width of the terminal[/]")
+        display.started(JOB)
+        for epoch in range(5):
+            display.progressed(JOB, Epoch(epoch, 5, "auc", 0.5, 2))
+        display.finished(JOB, [make_record(JOB.cell, 0), make_record(JOB.cell, 1, "failed")])
+        display.started(JOB)
+        display.finished(JOB, runs("dllp", 0.881, 0.883))
+    said, _, failure, _, success = shown(console).splitlines()  # epochs have no line, and no line is wrapped
+    assert said == "[bold]a line that is longer than the width of the terminal[/]"
+    assert re.search(r"^failed dllp mlp .* 2/4 .*AUC 90\.0.*bad luck", failure)
+    assert re.search(r"^ok dllp mlp .* 4/4 .*AUC 88\.2 ± 0\.1", success)
+
+
+def test_cell_score_is_mean_over_labelled_seeds() -> None:
+    coarse = record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})
+    assert figure([coarse]) == figure([failed()]) == figure([]) == ""
+    assert figure([*runs("dllp", 0.881), failed(seed=1)]) == "AUC 88.1"
+    assert figure(runs("dllp", 0.8, 0.9)) == "AUC 85.0 ± 7.1"

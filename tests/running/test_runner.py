@@ -1,4 +1,4 @@
-"""Runs: missing runs are computed once, and finished runs survive any end of the process."""
+"""Runs: missing and stale runs are computed once, and finished runs survive any end of the process."""
 
 from __future__ import annotations
 
@@ -6,39 +6,44 @@ import os
 import random
 import re
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from bench import LLPBench, arguments, make_settings, start, timeless
+from bench import PLUGIN, LLPBench, arguments, as_they_were, make_settings, start, timeless
 from factory import make_record
-from registries import as_they_were
 from rich.console import Console
 
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.registry import load_plugin
+from llpbench.core.registry import REGISTRIES, load_plugin
+from llpbench.report.wording import STALE_NOTE
+from llpbench.results import staleness
 from llpbench.results.journal import FILE, LOCK, Contents, Journal
+from llpbench.results.staleness import stale_reasons
 from llpbench.running import runner
 from llpbench.running.display import Display
 from llpbench.running.executors import Listener, Outcome
 from llpbench.running.executors.debug import Debug
 from llpbench.running.runner import RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
-from llpbench.running.settings import resolve
 from llpbench.training import device
 
 KILLS = int(os.environ.get("LLPBENCH_TEST_KILLS", "1"))
 """how often the test of SIGKILL kills"""
 
 
+Lines = list[dict[str, Any]]
 SLOW = ("quick-a.seconds=0.2", "quick-b.seconds=0.2")
 SLOWLY = ("--set", SLOW[0], "--set", SLOW[1])
 
@@ -112,9 +117,8 @@ def test_second_run_does_only_missing_work(tiny_bench: Path, tmp_path: Path) -> 
     assert (tmp_path / FILE).read_bytes() == before
     _, display = run(tiny_bench, tmp_path, seeds="4", bag_sizes="16,32")
     assert (tmp_path / FILE).read_bytes().startswith(before)
-    assert sorted(display.jobs) == [
-        f"quick-{x} on tiny ordered {size}" for x in "ab" for size in ("16 (2 seeds)", "32 (4 seeds)")
-    ]
+    sizes = ("16 (2 seeds)", "32 (4 seeds)")
+    assert sorted(display.jobs) == [f"quick-{x} on tiny ordered {size}" for x in "ab" for size in sizes]
 
 
 def test_failed_runs_are_repeated_on_request_only(tiny_bench: Path, tmp_path: Path) -> None:
@@ -158,7 +162,7 @@ def test_time_budget_leaves_rest_for_next_run(tiny_bench: Path, tmp_path: Path) 
     assert len(journal(tmp_path)) == 6
 
 
-def test_interrupt_keeps_finished_runs(tiny_bench: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]) -> None:
+def test_interrupt_keeps_finished_runs(tiny_bench: Path, tmp_path: Path, undisturbed: Lines) -> None:
     class Interrupted(Silent):
         def finished(self, job: Job, records: Sequence[Record]) -> None:
             super().finished(job, records)
@@ -176,7 +180,7 @@ def test_interrupt_keeps_finished_runs(tiny_bench: Path, tmp_path: Path, undistu
 
 
 def test_torn_line_is_repaired_by_next_run(
-    tiny_bench: Path, tmp_path: Path, finished: Path, undisturbed: list[dict[str, Any]]
+    tiny_bench: Path, tmp_path: Path, finished: Path, undisturbed: Lines
 ) -> None:
     out = tmp_path
     path = out / FILE
@@ -198,7 +202,7 @@ def whole_lines(out: Path) -> int:
 
 
 def test_run_killed_at_random_ends_as_undisturbed(
-    plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]], llpbench: LLPBench
+    plugin: Path, tmp_path: Path, undisturbed: Lines, llpbench: LLPBench
 ) -> None:
     moment, out, done = random.Random(), tmp_path / "killed", 0
     for _ in range(KILLS):
@@ -213,8 +217,7 @@ def test_run_killed_at_random_ends_as_undisturbed(
         assert len(journal(out)) >= done, "a finished run was lost"
         done = len(journal(out))
     assert done > 0
-    result = llpbench(*arguments(plugin, out, *SLOWLY))
-    assert result.code == 0, result.err
+    llpbench.succeed(*arguments(plugin, out, *SLOWLY))
     assert timeless(journal(out)) == undisturbed
     assert "quick-b" in (out / "README.md").read_text()
 
@@ -269,12 +272,9 @@ def test_job_without_record_is_reported(tiny_bench: Path, tmp_path: Path, monkey
     sizes = ",".join(map(str, ends))
     outcome, display = run(tiny_bench, tmp_path, methods="quick-a", seeds="2", bag_sizes=sizes)
     found = {record["spec"]["bag_size"]: (record["status"], record["reason"]) for record in journal(tmp_path)}
-    assert found == {
-        **dict.fromkeys((8, 32, 34), ("ok", "")),
-        16: ("failed", "by somebody"),
-        33: ("failed", "with its machine"),
-        35: ("timed-out", "too long"),
-    }
+    good = dict.fromkeys((8, 32, 34), ("ok", ""))
+    bad = {16: ("failed", "by somebody"), 33: ("failed", "with its machine"), 35: ("timed-out", "too long")}
+    assert found == {**good, **bad}
     assert [each for each in tried if each[0] == 8] == [(8, False, 1), (8, True, 1)]
     assert [each for each in tried if each[0] == 33] == [(33, False, 1), (33, False, 2), (33, False, 3)]
     assert outcome.left == 2
@@ -310,8 +310,7 @@ def test_disputed_run_counts_as_done(tiny_bench: Path, tmp_path: Path) -> None:
         other["results"]["auc"]["test"]["auc"] = 0.125
         made.append(other)
     assert Contents.read(tmp_path / FILE).disputes
-    display = Silent()
-    runner.run(make_settings(tiny_bench, tmp_path), display)
+    _, display = run(tiny_bench, tmp_path)
     assert display.jobs == [], "running again would not resolve the dispute"
 
 
@@ -325,9 +324,7 @@ def test_run_without_cluster_is_refused_and_leaves_nothing(tiny_bench: Path, tmp
 
 
 @pytest.mark.slow
-def test_ray_interrupted_and_resumed_inline_gives_the_same_records(
-    plugin: Path, tmp_path: Path, undisturbed: list[dict[str, Any]]
-) -> None:
+def test_ray_interrupted_and_resumed_gives_same_records(plugin: Path, tmp_path: Path, undisturbed: Lines) -> None:
     out = tmp_path / "ray"
     elsewhere = tmp_path / "checkout" / "llpbench"  # of another version, say: not what Ray's processes may import
     elsewhere.mkdir(parents=True)
@@ -351,12 +348,9 @@ def test_ray_interrupted_and_resumed_inline_gives_the_same_records(
 
 
 CARELESS = '''
-import random
 import warnings
-
 import numpy as np
 import torch
-
 from llpbench import DirectMethod, register_method
 
 
@@ -367,11 +361,7 @@ class Careless(DirectMethod):
     def fit(self, train, schema, rng):
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(False)
-        torch.use_deterministic_algorithms(True)
-        torch.set_num_threads(3)
-        torch.manual_seed(1)
         np.random.seed(1)
-        random.seed(1)
         np.seterr(all="raise")
         warnings.simplefilter("error")
         return lambda rows: np.tile(train.prior, (len(rows.numeric), 1))
@@ -379,35 +369,24 @@ class Careless(DirectMethod):
 OTHERS = "bag-mean-linear,llp-vat,dllp"
 
 
-def run_beside(plugin: Path, careless: Path, out: Path, methods: str, executor: str) -> tuple[list[Record], list[str]]:
-    """The records of a run, the careless method's left out, and what was said."""
-    display = Silent()
-    given = {"datasets": "tiny", "methods": methods, "bag-sizes": "8", "seeds": "2", "epochs": "3", "encoders": "mlp"}
-    files = {"plugin": (str(plugin), str(careless)), "out": str(out)}
-    with as_they_were():
-        summary = runner.run(resolve({**given, **files, "executor": executor}), display)
-    records = summary.contents.records.values()
-    assert {record["status"] for record in records} == {"ok"}
-    return [record for record in records if record["spec"]["method"] != "careless"], display.said
-
-
-@pytest.fixture
-def careless(tmp_path: Path) -> Path:
-    path = tmp_path / "careless.py"
-    path.write_text(CARELESS)
-    return path
-
-
-def test_careless_plugin_does_not_change_other_results(plugin: Path, careless: Path, tmp_path: Path) -> None:
+def test_careless_plugin_does_not_change_other_results(plugin: Path, tmp_path: Path) -> None:
     """Every executor does its jobs in the processes of this one."""
-    undisturbed, shown = run_beside(plugin, careless, tmp_path / "alone", OTHERS, "debug")
-    assert not [line for line in shown if " changed " in line]
-    records, shown = run_beside(plugin, careless, tmp_path / "out", f"careless,{OTHERS}", "inline")
-    assert len(records) == 6
-    assert timeless(records) == timeless(undisturbed)
-    lines = [line for line in shown if " changed " in line]
-    assert len(lines) == 1
-    assert "careless" in lines[0]
+    careless = tmp_path / "careless.py"
+    careless.write_text(CARELESS)
+    found, shown = [], []
+    for methods, executor in ((OTHERS, "debug"), (f"careless,{OTHERS}", "inline")):
+        flags = {"methods": methods, "bag_sizes": "8", "executor": executor, "epochs": "3", "encoders": "mlp"}
+        settings, display = make_settings(plugin, tmp_path / executor, **flags), Silent()
+        with as_they_were():
+            summary = runner.run(replace(settings, plugin=(str(plugin), str(careless))), display)
+        records = summary.contents.records.values()
+        assert {record["status"] for record in records} == {"ok"}
+        found.append(timeless([record for record in records if record["spec"]["method"] != "careless"]))
+        shown.append([line for line in display.said if " changed " in line])
+    assert found[0] == found[1]
+    assert len(found[0]) == 6
+    assert [len(lines) for lines in shown] == [0, 1]
+    assert "careless" in shown[1][0]
 
 
 VOTES = '''
@@ -429,9 +408,8 @@ def write_votes(folder: Path) -> Path:
     district = np.sort(rng.integers(0, 60, 900))
     age = rng.normal(size=60)[district] + rng.normal(size=900)
     yes = rng.random(900) < 1 / (1 + np.exp(-2 * age))
-    pd.DataFrame({"age": age, "noise": rng.normal(size=900), "district": district}).to_parquet(
-        folder / "people.parquet"
-    )
+    people = pd.DataFrame({"age": age, "noise": rng.normal(size=900), "district": district})
+    people.to_parquet(folder / "people.parquet")
     counts = pd.DataFrame({"no": ~yes, "yes": yes}).groupby(district).sum().astype(float)
     counts.iloc[0] = np.nan  # suppressed
     counts.rename_axis("district").reset_index().to_parquet(folder / "districts.parquet")
@@ -444,8 +422,7 @@ def test_dataset_without_labels_is_trained_and_judged_by_bags(llpbench: LLPBench
     out = tmp_path / "out"
     words = ("--datasets", "votes", "--plugin", str(write_votes(tmp_path)), "--executor", "debug", "--seeds", "2")
     methods = ("--methods", "bag-share,bag-mean-linear,dllp,supervised-gbdt", "--epochs", "3")
-    result = llpbench("run", *words, *methods, "--baggings", "given,random", "--bag-sizes", "16", "--out", str(out))
-    assert result.code == 0
+    result = llpbench.succeed("run", *words, *methods, "--baggings=given,random", "--bag-sizes=16", "--out", str(out))
     assert "given bags, mPIoU of validation bags" in result.out
     assert "'supervised-gbdt' needs labels of rows, but 'votes' has none" in result.err
     assert "no labels of rows, so 'random' bags cannot be counted. Choose --baggings given" in result.err
@@ -459,3 +436,101 @@ def test_dataset_without_labels_is_trained_and_judged_by_bags(llpbench: LLPBench
     assert page.index("| bag-mean-linear ") < page.index("| bag-share (floor) ")
     shown = (out / "index.html").read_text(encoding="utf-8")
     assert re.search("<h2>[^<]*given bags[^<]*</h2>", shown)
+
+
+@pytest.fixture
+def bench(plugin: Path, tmp_path: Path) -> Path:
+    """A plugin that tests edit."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "tiny.parquet").write_bytes((plugin.parent / "tiny.parquet").read_bytes())
+    path = folder / "tiny_bench.py"
+    path.write_text(PLUGIN)
+    return path
+
+
+@pytest.fixture
+def again(llpbench: LLPBench, bench: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    """Run the same command as in a new process: the plugin is loaded again. Returns its first line and result."""
+    original = {registry.kind: dict(registry._entries) for registry in REGISTRIES.values()}
+
+    def again(*more: str):  # type: ignore[no-untyped-def]
+        for registry in REGISTRIES.values():
+            monkeypatch.setattr(registry, "_entries", dict(original[registry.kind]))
+        monkeypatch.setattr("llpbench.core.registry._loaded_plugins", {})
+        sys.modules.pop("llpbench_plugin_tiny_bench", None)
+        result = llpbench(*arguments(bench, bench.parent / "out", "--bag-sizes", "8", "--seeds", "1", *more))
+        return (result.err or result.out).splitlines()[0], result
+
+    return again
+
+
+def records(bench: Path) -> list[Record]:
+    return journal(bench.parent / "out")
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+DONE = "nothing to run: 0 runs to do in 0 cells, 2 done"
+
+
+def test_runs_of_later_code_are_not_repeated(again, bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    again()
+    with monkeypatch.context() as patch:
+        patch.setattr(staleness, "NUMERICS", 99)
+        assert f"stale: quick-a: version of engine {NUMERICS}, now 99 (1 run)" in again("--dry-run")[1].out
+    path = bench.parent / "out" / FILE
+    path.write_text(path.read_text().replace(f'"numerics":{NUMERICS}', f'"numerics":{NUMERICS + 1}'))
+    before = path.read_bytes()
+    told, result = again()
+    assert result.code == 2
+    for named in ("quick-a", f"version of engine {NUMERICS + 1}, here {NUMERICS}", "--keep-stale", "--out"):
+        assert named in told
+    assert path.read_bytes() == before
+    assert again("--keep-stale")[1].code == 0
+
+
+def test_edited_plugin_is_run_again_unless_stale_runs_are_kept(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+    first, _ = again()
+    assert first.startswith("2 runs to do in 2 cells;")
+    assert again()[0] == DONE
+    out, before = bench.parent / "out", {record["run"]: record for record in records(bench)}
+    edit(bench, "rows.numeric @ weights", "2 * rows.numeric @ weights")
+    _, result = again("--dry-run")
+    assert "stale: quick-a: file of method changed; file of dataset changed (1 run)" in result.out
+    content = (out / FILE).read_bytes()
+    assert again("--keep-stale")[0] == "nothing to run: 0 runs to do in 0 cells, 2 stale and kept"
+    assert (out / FILE).read_bytes() == content
+    assert STALE_NOTE in (out / "README.md").read_text()
+    assert "stale" in again("--keep-stale", "--dry-run")[1].out
+    assert again()[0].startswith("2 runs to do in 2 cells, 2 of them stale;")
+    assert "stale" not in (out / "README.md").read_text()
+    assert again()[0] == DONE
+    after = {record["run"]: record for record in records(bench)}
+    assert before.keys() == after.keys()
+    assert all(before[run]["versions"] != after[run]["versions"] for run in before)
+    assert Contents.read(out / FILE).disputes == [], "other code, no dispute"
+
+
+def test_runs_without_plugin_are_not_stale(again, bench: Path, llpbench: LLPBench) -> None:  # type: ignore[no-untyped-def]
+    again()
+    assert stale_reasons(records(bench)) == {}
+    changed = records(bench)
+    for record in changed:
+        record["versions"]["method"] = "1"
+    (reason,) = set(stale_reasons(changed).values())
+    assert reason.startswith("version of method 1, now file:")
+    for record in changed:
+        record["spec"]["method"] = "not-here"
+    assert stale_reasons(changed) == {}
+    edit(bench, "rows.numeric @ weights", "2 * rows.numeric @ weights")
+    out = bench.parent / "out"
+    process = start(["report", "--no-plots", "--out", str(out), "--plugin", str(bench)])
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert STALE_NOTE in (out / "README.md").read_text()
+    llpbench.succeed("report", "--no-plots", "--out", str(out))

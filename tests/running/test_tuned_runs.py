@@ -8,10 +8,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from bench import LLPBench, arguments, make_settings, start
-from registries import as_they_were
+from bench import LLPBench, arguments, as_they_were, make_settings, start
 from test_runner import Silent
 
 from llpbench.core.cell import Tuning
@@ -95,9 +95,7 @@ def test_failed_search_is_repeated_on_request(tiny_bench: Path, tmp_path: Path) 
     plain = settings(tiny_bench, tmp_path, methods="bag-mean-linear", tune="2")
     display = Silent()
 
-    def broken(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("no luck")
-
+    broken = Mock(side_effect=RuntimeError("no luck"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("llpbench.methods.bag_mean_linear.BagMeanLinear.fit", broken)
         summary = runner.run(plain, display)
@@ -147,20 +145,16 @@ def test_impossible_search_is_refused(tiny_bench: Path, tmp_path: Path, flags: d
     assert str(plan).startswith("2 searches to do (their choices run afterwards), 2 impossible; 2 runs to do")
 
 
-def test_tune_writes_readable_configuration(
-    llpbench: LLPBench, plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tune_writes_configuration(llpbench: LLPBench, plugin: Path, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)  # set by processes that run tests side by side
     common = ("--plugin", str(plugin), "--datasets", "tiny", "--out", str(tmp_path), "--executor", "debug")
     words = ("--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune-regimes", "fine", *common)
     planned = llpbench("plan", "--tune", "7", *words)
     assert "1 search to do (their choices run afterwards)" in planned.out
-    found = llpbench("tune", "--tune", "7", *words)
-    assert found.code == 0
+    found = llpbench.succeed("tune", "--tune", "7", *words)
     assert "bag-mean-linear on tiny" in found.out
     (file,) = (tmp_path / "tuned").iterdir()
     assert file.name == "auc-tiny-ordered-16-direct.toml"
     (record,) = Contents.read(tmp_path / FILE).tunings.values()
-    done = llpbench("run", "--config", str(file), "--seeds", "2", *common)
-    assert done.code == 0
+    llpbench.succeed("run", "--config", str(file), "--seeds", "2", *common)
     assert {each["cell"] for each in Contents.read(tmp_path / FILE).records.values()} == {record["best"]["auc"]["cell"]}

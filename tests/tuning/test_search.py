@@ -1,22 +1,135 @@
-"""A search gives the same result wherever and however often it is interrupted."""
+"""Searches: their spaces, their trials, and the same result however often they are interrupted."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
+from typing import Annotated, Any
+from unittest.mock import Mock
 
+import optuna
 import pytest
+import torch
+from bench import refusal
+from small import toy_task
 
 from llpbench.core import files
-from llpbench.core.cell import Tuning
+from llpbench.core.bags import Task
+from llpbench.core.cell import Protocol, Tuning
+from llpbench.core.criteria import CRITERIA, Regime
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.method import MethodParams, Stage
+from llpbench.core.ranges import LogUniform, Uniform, ranges, read_params
+from llpbench.core.registry import METHODS
+from llpbench.methods.dllp import DLLP
+from llpbench.training.device import Machine
+from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.tuning import search as search_module
 from llpbench.tuning.search import Search, Trial
-from llpbench.tuning.space import architecture, search_space
+from llpbench.tuning.space import Space, architecture, fixed, require_start, search_space
+from llpbench.tuning.trials import Bench, _alike, _fixed, _Halving, without_test
+from llpbench.tuning.tuning_runs import choices
+
+BDC = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp").params
+
+
+def proposals(method: str, number: int = 60) -> list[dict[str, Any]]:
+    params = make_cell(method, "adult", bag_size=256, encoder="mlp").params
+    space = Space(search_space(method), params)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    return [space.suggest(study.ask()) for _ in range(number)]
+
+
+@pytest.mark.parametrize("method", METHODS.names())
+def test_every_method_accepts_its_proposed_hyperparameters(method: str) -> None:
+    declared = METHODS.get(method).Params
+    for chosen in proposals(method, 20):
+        read = read_params(declared, chosen, owner=method)
+        assert {name: getattr(read, name) for name in chosen} == chosen
+
+
+def test_irrelevant_hyperparameters_are_not_searched() -> None:
+    every = proposals("tabllp-bdc")
+    for chosen in every:
+        objective = chosen["objective"]
+        assert ("margin" in chosen) is (objective == "cosine-embedding")
+        assert ("temperature" in chosen) is (objective == "sup-info-nce")
+        assert ("self_temperature" in chosen) is (objective == "self-contrastive")
+        assert ("generator" in chosen) is (objective != "self-contrastive")
+    assert {chosen["objective"] for chosen in every} == {*search_space("tabllp-bdc")["objective"]["choices"]}
+
+
+def test_population_members_differ_in_numbers_only() -> None:
+    space = search_space("llp-vat")
+    params = make_cell("llp-vat", "adult", bag_size=256, encoder="mlp").params
+    assert set(architecture("llp-vat", space, params)) == {"dropout", "hidden", "power_iterations", "ramp"}
+    trees = search_space("bag-soft-label-gbdt")
+    assert set(architecture("bag-soft-label-gbdt", trees, {"trees": 50, "leaves": 4, "learning_rate": 0.1})) == {*trees}
+
+
+def test_search_ranges_are_overridden() -> None:
+    space = search_space("dllp", {"learning_rate": [1e-5, 1e-2], "dropout": [0.0, 0.3], "weight_decay": 0.1})
+    assert space["learning_rate"] == {"low": 1e-5, "high": 1e-2, "log": True}
+    assert space["dropout"] == {"choices": [0.0, 0.3]}
+    assert "weight_decay" not in space
+    assert Space(space, {**BDC, "dropout": 0.2}).ranges["dropout"] == {"choices": [0.0, 0.3, 0.2]}
+    require_start("dllp", search_space("dllp"), BDC)
+    with pytest.raises(LLPBenchError, match=r"dllp.weight_decay must be above 0.*got 0"):
+        require_start("dllp", search_space("dllp"), {**BDC, "weight_decay": 0.0})
+    assert fixed("dllp", {"learning_rate": [1e-5, 1e-2], "weight_decay": "0.1"}) == {"weight_decay": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        ({"learning_rat": [1e-5, 1e-2]}, "Did you mean learning_rate"),
+        ({"learning_rate": [1e-2, 1e-5]}, r"learning_rate.*\[0.01, 1e-05\]"),
+        ({"learning_rate": [1e-5]}, "two numbers"),
+        ({"learning_rate": [1e-5, "x"]}, "two numbers"),
+        ({"learning_rate": [0.0, 1e-2]}, "must be above 0"),
+        ({"learning_rate": -1}, "must be above 0"),
+        ({"dropout": [0.5]}, "must be one of 0.0, 0.1"),
+        ({"dropout": []}, "a list of choices"),
+        ({"weight_decay": [0.0, 0.1]}, r"weight_decay.*\[0.0, 0.1\]"),
+        ({"learning_rate": [1, 10**400]}, "two numbers"),
+    ],
+)
+def test_impossible_range_is_refused(overrides: dict[str, Any], told: str) -> None:
+    with refusal(told):
+        search_space("dllp", overrides)
+
+
+AUC, KL = CRITERIA["auc"], CRITERIA["kl"]
+
+
+def test_halving_keeps_best_third_and_records_rungs() -> None:
+    halving = _Halving(AUC, (3, 9), eta=3)
+    values = {number: number / 10 for number in range(6)}
+    assert halving.leaving(2, values) == set()
+    assert halving.leaving(3, values) == {0, 1, 2, 3}
+    assert halving.leaving(9, {4: 0.7, 5: 0.6}) == {5}
+    assert halving.reached[4] == [(3, 0.4), (9, 0.7)]
+    assert halving.reached[0] == [(3, 0.0)]
+
+
+def test_halving_respects_direction_ties_nan_protected_and_earlier_trials() -> None:
+    values, nan = {0: 0.1, 1: 0.2, 2: 0.3, 3: 0.4}, math.nan
+    assert _Halving(KL, (1,), eta=2).leaving(1, values) == {2, 3}
+    assert _Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, values) == {1}
+    assert _Halving(AUC, (1,), eta=3).leaving(1, {0: 0.5, 1: 0.5, 2: 0.5}) == set()
+    assert _Halving(AUC, (1,), eta=2).leaving(1, {0: nan, 1: 0.2}) == {0}
+    assert _Halving(AUC, (1,), eta=2, protected=(0,)).leaving(1, {0: nan, 1: nan}) == {1}
+    halving = _Halving(AUC, (1,), eta=2)
+    for value in (0.8, 0.9, None):
+        halving.remember([(1, value)])
+    assert halving.leaving(1, {7: 0.7, 8: 0.85}) == {7}
+
 
 CELL = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp")
 TUNING = Tuning(CELL, "fine", 24, search_space("tabllp-bdc"), together=4)
@@ -79,9 +192,7 @@ def test_fixed_condition_makes_parameter_unconditional(method: str, fixed: dict[
     assert any(name in rounds[0][0] for name, each in space.items() if "when" in each)
 
 
-def test_killed_search_gives_same_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: list[Trial]
-) -> None:
+def test_killed_search_gives_same_result(tmp_path: Path, monkeypatch: Any, undisturbed: list[Trial]) -> None:
     """Killed in every round: before its results are stored, or after it."""
     attempts = itertools.count()
 
@@ -131,9 +242,148 @@ def test_search_that_is_open_or_cannot_be_stored_is_refused(tmp_path: Path, monk
     with pytest.raises(LLPBenchError, match="cannot be saved"), Search.opened(TUNING, tmp_path / "file"):
         pass
 
-    def full(path: Path, content: str) -> None:  # noqa: ARG001
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(search_module, "replace_file", full)
+    monkeypatch.setattr(search_module, "replace_file", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(LLPBenchError, match="No space left"), Search.opened(TUNING, tmp_path) as search:
         search.tell(made(search.ask()))
+
+
+def tuning(method: str = "dllp", regime: Regime = "fine", eta: int = 0, epochs: int = 6, patience: int = 3) -> Tuning:
+    cell = make_cell(method, "adult", bag_size=16, encoder="mlp", protocol=Protocol(epochs=epochs, patience=patience))
+    return Tuning(cell, regime, 4, search_space(method), eta=eta)
+
+
+def bench(asked: Tuning, task: Task | None = None) -> Bench:
+    supervision = METHODS.get(asked.cell.method).supervision
+    return Bench(asked, without_test(task or toy_task(0, supervision=supervision), asked), Machine())
+
+
+def trial(number: int, **params: Any) -> Trial:
+    return Trial(number, params, "asked")
+
+
+RATES = [trial(n, learning_rate=rate) for n, rate in enumerate((1e-3, 1e-2, 3e-2, 1e-4))]
+
+
+def test_joint_trials_equal_single_trials() -> None:
+    together = bench(tuning()).make(RATES)
+    alone = [made for one in RATES for made in bench(tuning()).make([one])]
+    for one, other in zip(together, alone, strict=True):
+        assert one.status == other.status == "ok"
+        assert one.values == pytest.approx(other.values, abs=1e-3)
+    assert len({made.values["auc"] for made in together}) > 1
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in METHODS.entries() if entry.facts["kind"] == "neural"])
+def test_built_in_methods_train_trials_jointly(name: str) -> None:
+    declared = METHODS.get(name)
+    for searched, search in ranges(declared.Params).items():
+        if isinstance(search, Uniform):
+            one, other = (declared(declared.Params(**{searched: end})) for end in (search.low, search.high))
+            assert _alike(_fixed(one), _fixed(other)), searched
+
+
+class Derived(DLLP):
+    """What `__init__` derives of a number that is searched."""
+
+    @dataclass(frozen=True)
+    class Params(MethodParams):
+        second_rate: Annotated[float, LogUniform(0.01, 10.0)] = 1.0
+
+    params: Params
+
+    def __init__(self, params: Params | None = None) -> None:
+        super().__init__(params)
+        self.stages = (Stage("first"), Stage("second", rate=self.params.second_rate))
+        self.weight = torch.tensor([self.params.second_rate])
+
+
+def test_derived_hyperparameters_are_per_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(METHODS.entry("dllp"), "target", Derived)
+    rates = [trial(n, second_rate=rate) for n, rate in enumerate((1.0, 0.01, 10.0, 1.0))]
+    asked = tuning(regime="coarse")
+    together = bench(asked).make(rates)
+    alone = [made for one in rates for made in bench(asked).make([one])]
+    assert [made.values for made in together] == [made.values for made in alone]
+    assert len({made.values["kl"] for made in together}) == 3
+
+
+def test_stopped_trial_does_not_change_others() -> None:
+    free = bench(tuning(epochs=9)).make(RATES)
+    halved = bench(tuning(epochs=9, eta=2)).make(RATES)
+    stopped = [made for made in halved if made.status == "stopped"]
+    assert stopped
+    assert all(made.epochs < 9 and made.rungs[-1][0] == made.epochs for made in stopped)
+    assert halved[0].status == "ok", "the default always goes on"
+    for one, other in zip(free, halved, strict=True):
+        if other.status == "ok":
+            assert other.values == pytest.approx(one.values, abs=1e-3)
+
+
+def test_each_criterion_chooses_best_trial_that_was_not_stopped() -> None:
+    values: list[dict[str, float]] = [{"auc": 0.5, "accuracy": 0.7, "kl": 0.3}, {"auc": 0.9, "kl": 0.0}]
+    values += [{"auc": 0.8, "accuracy": 0.7, "kl": 0.2}, {"auc": 0.8, "kl": 0.1}]
+    states = ("ok", "stopped", "ok", "ok")
+    made = [Trial(n, {"dropout": n / 10}, states[n], values=each) for n, each in enumerate(values)]
+    found = {**choices(tuning(), made), **choices(tuning(regime="coarse"), made)}
+    chosen = {name: (choice["trial"], choice["value"], choice["default"]) for name, choice in found.items()}
+    assert chosen == {"auc": (2, 0.8, 0.5), "accuracy": (0, 0.7, 0.7), "kl": (3, 0.1, 0.3)}
+    assert found["kl"]["params"]["dropout"] == 0.3
+    assert choices(tuning(), made[1:2]) == {}
+
+
+def test_full_round_gives_no_more_trials_than_asked_for() -> None:
+    asked = tuning(epochs=1)
+    with Search.opened(asked, None) as search:
+        assert len(bench(asked).finish(search)) == asked.trials == 4
+        assert len(search.made) == asked.together == 5
+
+
+def test_diverging_trial_fails_alone() -> None:
+    made = bench(tuning()).make([*RATES[:2], trial(2, learning_rate=1e30)])
+    assert [one.status for one in made] == ["ok", "ok", "failed"]
+    assert "not finite" in made[2].reason
+
+
+def test_out_of_memory_trials_are_split_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, sizes = Population.train, []
+
+    def short(self: Any, *given: Any, **named: Any) -> Any:
+        sizes.append(len(self.members))
+        if len(self.members) > 1:
+            raise MemoryError("out of memory")
+        return train(self, *given, **named)
+
+    monkeypatch.setattr(Population, "train", short)
+    made = bench(tuning()).make(RATES)
+    assert [one.status for one in made] == ["ok"] * 4
+    assert sizes == [4, 2, 1, 1, 2, 1, 1]
+
+
+FINE, COARSE = ("tabllp-pse", "llp-gan", "supervised"), ("tabllp-pse", "bag-soft-label-gbdt")
+
+
+@pytest.mark.parametrize(("method", "regime"), [*product(FINE, ["fine"]), *product(COARSE, ["coarse"])])
+def test_every_kind_of_method_is_tuned(method: str, regime: Regime) -> None:
+    asked = tuning(method, regime, eta=2, epochs=3, patience=2)
+    (made,) = bench(asked).make([trial(0)])
+    assert made.status == "ok"
+    assert made.values.keys() <= {name for name, criterion in CRITERIA.items() if criterion.regime == regime}
+    assert asked.guide.name in made.values
+    assert all(map(math.isfinite, made.values.values()))
+
+
+def test_trials_have_no_test_rows_or_training_labels() -> None:
+    task = toy_task(0)
+    regimes: tuple[Regime, ...] = ("fine", "coarse")
+    for regime in regimes:
+        seen = without_test(task, tuning(regime=regime))
+        assert seen.train_labels is None
+        assert seen.test is seen.validation
+        assert len(seen.validation.rows.numeric) == len(task.validation.rows.numeric)
+        assert (seen.validation.labels is None) is (regime == "coarse")
+
+
+def test_later_trials_are_compared_with_earlier() -> None:
+    asked = bench(tuning(epochs=9, eta=2))
+    asked.earlier = [Trial(9, {}, "ok", rungs=((3, 1.0), (5, 1.0))) for _ in range(9)]
+    assert [made.status for made in asked.make(RATES)] == ["ok", "stopped", "stopped", "stopped"]

@@ -1,23 +1,26 @@
-"""Global state that foreign code changes is reset, and the log names the code."""
+"""State, texts and errors of other packages and plugins do no harm."""
 
 from __future__ import annotations
 
+import csv
+import io
 import logging
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 import torch
+from bench import python
 
 from llpbench.core import global_state
 from llpbench.core.global_state import restored
 from llpbench.core.registry import load_plugin
+from llpbench.core.text import fault, frame_as_csv, one_line
 
 CHANGES: dict[str, Callable[[], object]] = {
     "torch's default dtype": lambda: torch.set_default_dtype(torch.float64),
@@ -78,6 +81,36 @@ def test_state_changed_by_plugin_import_is_restored(tmp_path: Path, caplog: pyte
     assert changed == []
     assert "careless.py changed torch's default dtype, torch's grad mode" in caplog.text
     assert len(global_state.by_import["llpbench_plugin_careless"]) == 3
-    done = subprocess.run([sys.executable, "-c", IMPORTED, str(path)], capture_output=True, text=True)
+    done = python(IMPORTED, path)
     assert done.stdout == "torch.float32 True warn\n", "also where it is the first to import torch"
     assert "careless.py changed" in done.stderr
+
+
+class SpeechlessError(ValueError):
+    def __str__(self) -> str:
+        raise TypeError  # as errors of liac-arff do
+
+
+def test_foreign_text_is_a_line_that_cannot_command_a_terminal() -> None:
+    assert one_line(SpeechlessError("x")) == fault(SpeechlessError("x")) == "SpeechlessError"
+    assert one_line("a\n\x1b[31m\u202eb\x00") == "a [31m b"
+    assert len(one_line("x" * 10_000)) == 300
+
+
+FORMULAS = ["=1+1", "+cmd", "-x", "@sum", "\t=1", "\r=1", "\n=1", "＝1"]
+HARMLESS = ["-5", "+3e-2", "-", "a=b", "", "plain"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_csv_fields_and_headings_are_no_formulas(text: str) -> None:
+    frame = pd.DataFrame({text: [text, None], "kind": pd.Categorical([text, "b"]), "n": [-1.5, np.nan]})
+    heading, row = list(csv.reader(io.StringIO(frame_as_csv(frame), newline="")))[:2]
+    assert heading == [f"'{text}", "kind", "n"]
+    assert row == [f"'{text}", f"'{text}", "-1.5"]
+
+
+def test_harmless_csv_text_is_unchanged_and_a_carriage_return_starts_no_row() -> None:
+    frame = pd.DataFrame({"text": HARMLESS, "number": range(len(HARMLESS))})
+    assert frame_as_csv(frame) == frame.to_csv(index=False)
+    frame = pd.DataFrame({"text": ["a\r=1", "b"]})
+    assert list(csv.reader(io.StringIO(frame_as_csv(frame), newline=""))) == [["text"], ["a\r=1"], ["b"]]

@@ -1,4 +1,4 @@
-"""Studies made of a journal, the paper's numbers beside: values, flags, settings, choices by validation."""
+"""Studies: their cells, and their tables made of a journal with the paper's numbers beside."""
 
 from __future__ import annotations
 
@@ -9,11 +9,95 @@ from typing import Any
 import pytest
 from factory import PROTOCOL, failed, record, runs
 
+from llpbench.core.cell import Cell
+from llpbench.core.criteria import CRITERIA
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
+from llpbench.data.specs import built_in_facts
+from llpbench.data.splits import training_bags
 from llpbench.report.report_table import ReportTable
-from llpbench.report.study_tables import _paper_numbers, _PaperFigure, _StudyTable, study_tables
+from llpbench.report.study_tables import MEASURES, _paper_numbers, _PaperFigure, _StudyTable, study_tables
 from llpbench.results.frame import NO_STALE_RUNS, tidy
-from llpbench.results.studies import STUDIES
+from llpbench.results.studies import OPEN, STUDIES, Study
+from llpbench.running.planning import expand
+from llpbench.running.settings import PRETRAININGS, resolve
+from llpbench.training.specification import changed
+
+KEYS = {*OPEN, "method", "max_bags", "pretraining", "otherwise", "params", "pretraining_params", "criterion", "measure"}
+
+
+def cells(study: str, **flags: Any) -> list[Cell]:
+    named = {name.replace("_", "-"): value for name, value in flags.items()}
+    return [one.cell for one in expand(resolve({"study": study, "datasets": "adult", **named}))]
+
+
+@pytest.mark.parametrize("study", [*STUDIES.values()], ids=lambda study: study.name)
+def test_every_study_expands_to_valid_cells(study: Any) -> None:
+    found = cells(study.name)
+    assert len({cell.id for cell in found}) == len(found)
+    assert {cell.method for cell in found} == {row.fixed["method"] for row in study.rows}
+    assert all(cell.protocol is None or cell.protocol.epochs == 300 for cell in found)
+    for row in study.rows:
+        assert {*row.fixed} <= KEYS
+        assert row.fixed["criterion"] in CRITERIA
+        assert row.fixed["measure"] in MEASURES
+        assert {*row.pretrainings, row.fixed.get("otherwise", "none")} <= {*PRETRAININGS}
+
+
+@pytest.mark.parametrize("study", [study for study in STUDIES.values() if study.reference], ids=str)
+def test_study_has_every_row_of_the_paper(study: Any) -> None:
+    keys, printed = _paper_numbers(study.reference)
+    factors = [key for key in keys if key != "dataset"]
+    assert set(factors) <= set(study.factors)
+    places = [list(study.factors).index(factor) for factor in factors]
+    ours = {tuple(row.labels[place] for place in places) for row in study.rows}
+    rows = {key[: len(factors)] for key in printed}
+    only_theirs = {("TabLLP-BDC (fine-grained validation)",)}  # repeats the fine-grained table
+    assert rows - only_theirs == ours
+
+
+def test_paper_study_is_union_of_others() -> None:
+    assert Study.select("all") == list(STUDIES.values())
+    assert Study.select("paper") == [study for study in STUDIES.values() if not study.own]
+    assert {study.name for study in STUDIES.values() if study.own} == {"bag-number"}
+    every = {cell.id for study in Study.select("paper") for cell in cells(study.name)}
+    assert {cell.id for cell in cells("paper")} == every
+
+
+def test_fixed_values_of_row_enter_cell() -> None:
+    (greedy,) = (cell for cell in cells("pair-generator") if cell.params["generator"] == "greedy")
+    assert (greedy.pretraining, changed(greedy)) == ("self+bag", {"generator": "greedy"})
+    found = {(c.pretraining_params["aggregator"], c.pretraining_params["projection"]) for c in cells("aggregation")}
+    assert len(found) == 4
+    assert {cell.bag_size for cell in cells("bag-size", methods="dllp")} == {64, 128, 256, 512, 1024}
+
+
+def test_dataset_bags_follow_study() -> None:
+    levels = STUDIES["bag-number"].factors["bags"].values()
+    left = {
+        name: [training_bags(built_in_facts()[name].rows, each["bag_size"]) - each["max_bags"] for each in levels]
+        for name in ("credit", "california", "electricity", "adult")
+    }
+    assert left["credit"][2::3] == [0, 0], "all that credit has of 1024 and 64 rows"
+    assert min(map(min, left.values())) == 0
+
+
+def test_flags_complete_and_narrow_study() -> None:
+    found = cells("bag-size", encoders="mlp", bag_sizes="64,256,4096", methods="dllp,llp-gan", epochs=100, seeds=3)
+    expected = {(*entry, size) for entry in (("dllp", "mlp"), ("llp-gan", None)) for size in (64, 256)}
+    assert {(c.method, c.encoder, c.bag_size) for c in found} == expected
+    assert {c.protocol.epochs for c in found if c.protocol} == {100}
+    assert {c.bag_size for c in cells("fine-grained", bag_sizes=64)} == {64}
+    assert {c.pretraining for c in cells("pretraining", pretraining="bag,none")} == {"bag", "none"}
+    some = cells("paper", methods="dllp", encoders="mlp")  # studies without a selected cell do not matter among others
+    assert {(c.method, c.encoder) for c in some} == {("dllp", "mlp")}
+
+
+def test_study_uses_paper_preset_and_its_own_hyperparameters() -> None:
+    assert resolve({"study": "encoder"}).seeds == tuple(range(10))
+    with pytest.raises(LLPBenchError, match="--set and --study cannot be combined"):
+        cells("encoder", set=("dllp.learning_rate=0.5",))
+
 
 HERE: dict[str, Any] = {"bag_size": 256, "encoder": "saint"}
 
@@ -52,28 +136,17 @@ def test_study_table_has_paper_ours_difference_and_flag() -> None:
 
 def test_study_never_mixes_settings() -> None:
     short = {"epochs": 30, "patience": 5, "bags_per_step": 2}
-    made = tables(
-        "fine-grained",
-        [
-            record("dllp", 0.8, bag_size=64),
-            record("dllp", 0.7, bag_size=256),
-            record("dllp", 0.6, bag_size=256, encoder="saint"),
-            record("dllp", 0.5, bag_size=256, protocol=short),
-            record("dllp", 0.4, bag_size=256, bagging="random"),
-        ],
-    )
-    found = [each.table for each in made]
+    settings: list[dict[str, Any]] = [{"bag_size": 64}, {}, {"encoder": "saint"}]
+    settings += [{"protocol": short}, {"bagging": "random"}]
+    made = [record("dllp", 0.8 - place / 10, **{"bag_size": 256} | each) for place, each in enumerate(settings)]
+    found = [each.table for each in tables("fine-grained", made)]
     shown = {t.title.split(": ")[1]: field(t, "AD", "DLLP").lines for t in found}
     long = "at most 300 epochs, patience 20, 2 bags per step"
-    paper = "paper 87.61 ± 0.21"
+    brief, paper = "at most 30 epochs, patience 5, 2 bags per step", "paper 87.61 ± 0.21"
     assert shown == {
         f"ordered · bags of 256 · encoder mlp · {long}": (paper, "70.00 ± – (1)", "-17.61"),
         f"ordered · bags of 256 · encoder saint · {long}": (paper, "60.00 ± – (1)", "-27.61 ⚑"),
-        "ordered · bags of 256 · encoder mlp · at most 30 epochs, patience 5, 2 bags per step": (
-            paper,
-            "50.00 ± – (1)",
-            "-37.61",
-        ),
+        f"ordered · bags of 256 · encoder mlp · {brief}": (paper, "50.00 ± – (1)", "-37.61"),
         f"ordered · bags of 64 · encoder mlp · {long}": ("80.00 ± – (1)",),
         f"random · bags of 256 · encoder mlp · {long}": ("40.00 ± – (1)",),
     }
@@ -133,15 +206,10 @@ def test_failed_and_infinite_values_are_no_results() -> None:
 
 
 def test_robustness_study_uses_common_tasks() -> None:
-    smaller = {**HERE, "bag_size": 64}
-    found = table(
-        "robustness",
-        runs("dllp", 0.80, 0.90, **HERE),
-        runs("llp-vat", 0.80, 0.81, **HERE),
-        runs("dllp", 0.80, 0.81, **smaller),
-        runs("llp-vat", 0.80, 0.80, **smaller),
-        runs("dllp", 0.80, 0.80, dataset="credit", **HERE),
-    )
+    smaller, elsewhere = {**HERE, "bag_size": 64}, runs("dllp", 0.80, 0.80, dataset="credit", **HERE)
+    here = [*runs("dllp", 0.80, 0.90, **HERE), *runs("llp-vat", 0.80, 0.81, **HERE)]
+    here += [*runs("dllp", 0.80, 0.81, **smaller), *runs("llp-vat", 0.80, 0.80, **smaller)]
+    found = table("robustness", here, elsewhere)
     ours = {row[0].lines[0]: row[2].lines for row in found.rows}
     assert (ours["DLLP"], ours["LLP-VAT"], ours["LLP-GAN"]) == (("2.000",), ("1.000",), ("–",))
 
@@ -167,11 +235,9 @@ def test_every_paper_number_is_read() -> None:
 def test_times_are_compared_on_paper_hardware_only() -> None:
     def timed(name: str) -> _PaperFigure:
         hardware = {**record("dllp")["hardware"], "name": name}
-        runs = [
-            record("dllp", 0.8, seed=s, members=1, hardware=hardware, times={"train": 600.0 + s, "total": 1.0}, **HERE)
-            for s in range(2)
-        ]
-        ((figure,),) = (made.figures for made in tables("training-time", runs))
+        times = [{"train": 600.0, "total": 1.0}, {"train": 601.0, "total": 1.0}]
+        timed = [record(seed=s, members=1, hardware=hardware, times=each, **HERE) for s, each in enumerate(times)]
+        ((figure,),) = (made.figures for made in tables("training-time", timed))
         return figure
 
     here, there = timed("NVIDIA H200"), timed("NVIDIA GeForce RTX 2080 Ti")
@@ -183,8 +249,6 @@ def test_methods_without_epochs_join_study() -> None:
     bags: dict[str, Any] = {"bag_size": 256, "max_bags": 13}
     records = [record("bag-gp", encoder=None, **bags), record("llp-vat", **bags)]
     records.append(record("dllp", protocol={**PROTOCOL, "epochs": 30}, **bags))
-    found = [
-        {row[0].lines[0] for row in made.table.rows if not all(field.is_empty for field in row[2:])}
-        for made in tables("bag-number", records)
-    ]
+    rows = [made.table.rows for made in tables("bag-number", records)]
+    found = [{row[0].lines[0] for row in each if not all(field.is_empty for field in row[2:])} for each in rows]
     assert found == [{"bag-gp", "dllp"}, {"bag-gp", "llp-vat"}]
