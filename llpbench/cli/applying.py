@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.files import FileRows
+    from llpbench.owndata.own_files import FileRows
 
 _PATH = AnyPath(path_type=Path)
 _MOST_LINES = 12
@@ -61,8 +61,8 @@ class _Files:
     def read(self, *, bags_optional: bool = False) -> Iterator[tuple[FileRows, list[str]]]:
         """Yield the rows with their model, and the columns of rows. Errors get the names of flags."""
         from llpbench.owndata.classifier import LLPClassifier
-        from llpbench.owndata.files import BagFile, FileRows, require_common_bags
         from llpbench.owndata.fitting import is_network
+        from llpbench.owndata.own_files import BagFile, FileRows, require_common_bags
         from llpbench.tables.bag_keys import bag_index, bag_keys, bags_as_texts
         from llpbench.tables.column_names import column_of
         from llpbench.tables.row_files import RowBatch, RowBatches

@@ -140,8 +140,8 @@ def _read(
     import pandas as pd
 
     from llpbench.owndata.bag_data import BagData
-    from llpbench.owndata.files import BagFile, draw_bags, one_per_bag, require_common_bags
     from llpbench.owndata.fitting import progress_display
+    from llpbench.owndata.own_files import BagFile, draw_bags, one_per_bag, require_common_bags
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys
     from llpbench.tables.column_names import column_of, matching_column, split_names
