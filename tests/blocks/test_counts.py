@@ -1,20 +1,48 @@
-"""Posteriors of rows given the counts of their bags, against enumeration; rows that are the same, against all rows."""
+"""Posteriors of rows given counts, against enumeration; distinct rows against all rows; trees and work side by side."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from bagged import in_bags, repeated, rows_of
-from numpy.testing import assert_allclose
-from scipy.special import softmax
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, softmax
 
+from llpbench.blocks import distinct, trees
 from llpbench.blocks import distinct as module
 from llpbench.blocks.components import Components
 from llpbench.blocks.counts import BagCounts, _poisson_binomial
-from llpbench.core.bags import BaggedRows, FloatArray
+from llpbench.blocks.distinct import Distinct
+from llpbench.blocks.side_by_side import side_by_side, with_workers, workers
+from llpbench.blocks.trees import TreeRows, TreeSettings, _in_background, _later, background
+from llpbench.core.bags import BaggedRows, FloatArray, Rows
+
+
+def rows(number: int, values: int) -> Rows:
+    rng = np.random.default_rng(0)
+    missing = rng.random((number, 1)) < 0.2
+    numeric = np.where(missing, 0, rng.integers(0, values, (number, 1))).astype(np.float32)
+    return Rows(numeric, rng.integers(0, 3, (number, 2)), missing)
+
+
+def test_few_distinct_rows_represent_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = rows(2000, 4)
+    assert Distinct.of_rows(table) is None
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
+    assert Distinct.of_rows(rows(2000, 30)) is None
+    assert Distinct.of_rows(Rows(np.zeros((2000, 0)), np.zeros((2000, 0), int), np.zeros((2000, 0), bool))) is None
+    found = Distinct.of_rows(table)
+    assert found is not None
+    assert len(found.first) == (4 + 1) * 9
+    for part in table:
+        assert np.array_equal(part[found.first][found.place], part)
+    assert found.counts.sum() == 2000
+    sums = found.sums(table.numeric.astype(float))
+    assert np.allclose(sums[:, 0], found.counts * table.numeric[found.first, 0])
 
 
 def by_enumeration(proba: FloatArray, counts: list[int]) -> FloatArray:
@@ -35,90 +63,85 @@ def with_negative(p: list[float]) -> FloatArray:
     return np.stack([1 - np.array(p), np.array(p)], axis=1)
 
 
-class TestPosterior:
-    @pytest.mark.parametrize("positives", range(6))
-    def test_posterior_of_small_bags_is_exact(self, positives: int) -> None:
-        proba = with_negative([0.9, 0.2, 0.5, 0.01, 0.6])
-        found = BagCounts(one_bag([5 - positives, positives], 5)).posterior(proba)
-        likelihood = _poisson_binomial(proba[None, :, 1], np.array([positives]), np.array([5]))[1]
-        labels = [y for y in product([0, 1], repeat=5) if sum(y) == positives]
-        assert likelihood == pytest.approx([sum(np.prod(proba[range(5), y]) for y in labels)])
-        assert_allclose(found, by_enumeration(proba, [5 - positives, positives]), atol=1e-9)
-
-    def test_posterior_of_large_bags_is_close_to_exact(self) -> None:
-        p = np.random.default_rng(0).beta(2, 2, size=200)
-        count = round(p.sum()) - 6
-        found = BagCounts(one_bag([200 - count, count], 200)).posterior(with_negative(p.tolist()))
-        exact = _poisson_binomial(p[None], np.array([count]), np.array([200]))[0][0]
-        assert np.abs(exact - p).max() > 0.03
-        assert_allclose(found[:, 1], exact, atol=0.005)
-
-    def test_posterior_of_three_classes_is_close_to_enumeration(self) -> None:
-        proba = np.random.default_rng(0).dirichlet([2.0, 2.0, 2.0], size=10)
-        found = BagCounts(one_bag([2, 6, 2], 10)).posterior(proba)
-        expected = by_enumeration(proba, [2, 6, 2])
-        assert np.abs(expected - proba).max() > 0.15
-        assert_allclose(found, expected, atol=0.07)
-
-    def test_noisy_counts_pull_less(self) -> None:
-        proba = with_negative([0.5] * 20)
-        exact = BagCounts(one_bag([5, 15], 20)).posterior(proba)[0, 1]
-        noisy = BagCounts(replace(one_bag([5, 15], 20), noise=np.sqrt(5.0))).posterior(proba)[0, 1]
-        assert exact == pytest.approx(0.75)
-        assert noisy == pytest.approx(0.625)  # noise of the variance of the sum halves the gap
-
-    def test_impossible_count_becomes_share_of_rows(self) -> None:
-        train = in_bags(rows_of([[0.0]] * 7), [[0, 1, 2, 3, 4], [5, 6]], [[3, 2], [1, 1]])
-        found = BagCounts(train).posterior(with_negative([0.3] * 5 + [1.0, 1.0]))
-        assert_allclose(found[:, 1], [0.4] * 5 + [0.5] * 2)
+@pytest.mark.parametrize("positives", range(6))
+def test_posterior_of_small_bags_is_exact(positives: int) -> None:
+    proba = with_negative([0.9, 0.2, 0.5, 0.01, 0.6])
+    found = BagCounts(one_bag([5 - positives, positives], 5)).posterior(proba)
+    likelihood = _poisson_binomial(proba[None, :, 1], np.array([positives]), np.array([5]))[1]
+    labels = [y for y in product([0, 1], repeat=5) if sum(y) == positives]
+    assert likelihood == pytest.approx([sum(np.prod(proba[range(5), y]) for y in labels)])
+    assert_allclose(found, by_enumeration(proba, [5 - positives, positives]), atol=1e-9)
 
 
-class TestFitted:
-    @pytest.mark.parametrize("classes", [2, 3])
-    def test_posteriors_sum_to_proportions(self, classes: int) -> None:
-        rng = np.random.default_rng(2)
-        bags = [list(range(40)), list(range(40, 45)), list(range(45, 100))]
-        counts = [[30, 10, 0], [2, 3, 0], [5, 50, 0]] if classes == 2 else [[20, 10, 10], [1, 3, 1], [5, 20, 30]]
-        train = in_bags(rows_of([[0.0]] * 100), bags, [each[:classes] for each in counts])
-        logits = rng.normal(size=(100, classes)) * 3
-        found = BagCounts(train).fitted(logits)
-        for bag, expected in zip(bags, train.proportions, strict=True):
-            assert_allclose(found[bag].mean(axis=0), expected, atol=1e-4)
-            shift = np.log(found[bag]) - logits[bag]
-            assert_allclose(shift - shift[:, :1], np.broadcast_to(shift[0] - shift[0, 0], shift.shape), atol=1e-6)
+def test_posterior_of_large_bags_is_close_to_exact() -> None:
+    p = np.random.default_rng(0).beta(2, 2, size=200)
+    count = round(p.sum()) - 6
+    found = BagCounts(one_bag([200 - count, count], 200)).posterior(with_negative(p.tolist()))
+    exact = _poisson_binomial(p[None], np.array([count]), np.array([200]))[0][0]
+    assert np.abs(exact - p).max() > 0.03
+    assert_allclose(found[:, 1], exact, atol=0.005)
 
 
-class TestBagEffects:
-    """Simulated bags of 1 to 300 rows, whose logits are those of their rows plus an effect of the bag."""
-
-    @staticmethod
-    def simulated(spread: float, classes: int, seed: int = 0) -> tuple[BagCounts, FloatArray, FloatArray]:
-        rng = np.random.default_rng(seed)
-        sizes = rng.integers(1, 300, 150)
-        ends = np.cumsum(sizes)
-        bags = [list(range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
-        logits = rng.normal(size=(int(ends[-1]), classes))
-        effects = spread * rng.normal(size=(150, classes))
-        proba = softmax(logits + effects.repeat(sizes, axis=0), axis=1)
-        labels = (rng.random((len(proba), 1)) > proba.cumsum(axis=1)).sum(axis=1)
-        counts = [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags]
-        return BagCounts(in_bags(rows_of([[0.0]] * len(proba)), bags, counts)), logits, effects
-
-    @pytest.mark.parametrize("classes", [2, 3])
-    @pytest.mark.parametrize("spread", [0.2, 1.0])
-    def test_bag_effects_beat_no_effect_and_shift(self, spread: float, classes: int) -> None:
-        counts, logits, truth = self.simulated(spread, classes)
-
-        def error(effects: FloatArray) -> float:
-            return float((((effects - truth) - (effects - truth).mean(axis=1, keepdims=True)) ** 2).mean() ** 0.5)
-
-        found = error(counts.bag_effects(logits))
-        assert found < 0.9 * error(counts.shifts(logits))
-        assert found < 0.75 * error(np.zeros_like(truth))
+def test_posterior_of_three_classes_is_close_to_enumeration() -> None:
+    proba = np.random.default_rng(0).dirichlet([2.0, 2.0, 2.0], size=10)
+    found = BagCounts(one_bag([2, 6, 2], 10)).posterior(proba)
+    expected = by_enumeration(proba, [2, 6, 2])
+    assert np.abs(expected - proba).max() > 0.15
+    assert_allclose(found, expected, atol=0.07)
 
 
-def fold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
+def test_noisy_counts_pull_less() -> None:
+    proba = with_negative([0.5] * 20)
+    exact = BagCounts(one_bag([5, 15], 20)).posterior(proba)[0, 1]
+    noisy = BagCounts(replace(one_bag([5, 15], 20), noise=np.sqrt(5.0))).posterior(proba)[0, 1]
+    assert exact == pytest.approx(0.75)
+    assert noisy == pytest.approx(0.625)  # noise of the variance of the sum halves the gap
+
+
+def test_impossible_count_becomes_share_of_rows() -> None:
+    train = in_bags(rows_of([[0.0]] * 7), [[0, 1, 2, 3, 4], [5, 6]], [[3, 2], [1, 1]])
+    found = BagCounts(train).posterior(with_negative([0.3] * 5 + [1.0, 1.0]))
+    assert_allclose(found[:, 1], [0.4] * 5 + [0.5] * 2)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_posteriors_sum_to_proportions(classes: int) -> None:
+    rng = np.random.default_rng(2)
+    bags = [list(range(40)), list(range(40, 45)), list(range(45, 100))]
+    counts = [[30, 10, 0], [2, 3, 0], [5, 50, 0]] if classes == 2 else [[20, 10, 10], [1, 3, 1], [5, 20, 30]]
+    train = in_bags(rows_of([[0.0]] * 100), bags, [each[:classes] for each in counts])
+    logits = rng.normal(size=(100, classes)) * 3
+    found = BagCounts(train).fitted(logits)
+    for bag, expected in zip(bags, train.proportions, strict=True):
+        assert_allclose(found[bag].mean(axis=0), expected, atol=1e-4)
+        shift = np.log(found[bag]) - logits[bag]
+        assert_allclose(shift - shift[:, :1], np.broadcast_to(shift[0] - shift[0, 0], shift.shape), atol=1e-6)
+
+
+def simulated(spread: float, classes: int, seed: int = 0) -> tuple[BagCounts, FloatArray, FloatArray]:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 300, 150)
+    ends = np.cumsum(sizes)
+    bags = [list(range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
+    logits = rng.normal(size=(int(ends[-1]), classes))
+    effects = spread * rng.normal(size=(150, classes))
+    proba = softmax(logits + effects.repeat(sizes, axis=0), axis=1)
+    labels = (rng.random((len(proba), 1)) > proba.cumsum(axis=1)).sum(axis=1)
+    counts = [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags]
+    return BagCounts(in_bags(rows_of([[0.0]] * len(proba)), bags, counts)), logits, effects
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("spread", [0.2, 1.0])
+def test_bag_effects_beat_no_effect_and_shift(spread: float, classes: int) -> None:
+    counts, logits, truth = simulated(spread, classes)
+
+    def error(effects: FloatArray) -> float:
+        return float((((effects - truth) - (effects - truth).mean(axis=1, keepdims=True)) ** 2).mean() ** 0.5)
+
+    found = error(counts.bag_effects(logits))
+    assert found < 0.9 * error(counts.shifts(logits))
+    assert found < 0.75 * error(np.zeros_like(truth))
 
 
 def components(train: BaggedRows) -> Components:
@@ -130,7 +153,7 @@ def components(train: BaggedRows) -> Components:
 def test_component_means_and_values_match_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     train = repeated(2)
     plain = components(train)
-    fold(monkeypatch)
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
     folded = components(train)
     assert folded._same is not None
     assert len(folded._kept or [[]][0]) == 1
@@ -151,7 +174,7 @@ def test_component_means_and_values_match_rows(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_posteriors_and_effects_follow_counts(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     train = repeated(classes)
-    fold(monkeypatch)
+    monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
     same = module.Distinct.of_rows(train.rows)
     assert same is not None
     counts = BagCounts(train)
@@ -165,3 +188,120 @@ def test_posteriors_and_effects_follow_counts(classes: int, monkeypatch: pytest.
     assert cells.effects_of_spread(logits[first], 0.5)[1] == pytest.approx(counts.effects_of_spread(logits, 0.5)[1])
     assert cells.weights is not None
     assert cells.weights.sum() == 3000
+
+
+BAGS, SIZE = 300, 10
+FEW = TreeSettings(60)
+
+
+def some_train(classes: int = 2) -> tuple[BaggedRows, FloatArray]:
+    """Rows in bags in no order, one with a category of its own and one with a missing number, and the logit."""
+    rng = np.random.default_rng(0)
+    count = BAGS * SIZE
+    numbers, codes = rng.normal(size=(count, 2)), rng.integers(1, 4, (count, 1))
+    codes[1234], numbers[77, 1] = 9, np.nan
+    logit = 2 * numbers[:, 0] + 1.5 * (codes[:, 0] == 2) - 0.5
+    labels = (rng.random(count) < expit(logit)) * (classes - 1)
+    labels[rng.random(count) < 0.1 * (classes - 2)] = 1
+    bags = rng.permutation(count).reshape(BAGS, SIZE).tolist()
+    counts = [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags]
+    return in_bags(rows_of(numbers.tolist(), codes.tolist()), bags, counts), logit
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three parts of 100 bags."""
+    monkeypatch.setattr(trees, "_ONE_PART", BAGS * SIZE - 1)
+    monkeypatch.setattr(trees, "_PART_ROWS", 500)
+    monkeypatch.setattr(trees, "_PART_BAGS", 100)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_tree_parts_are_whole_bags_and_repeatable() -> None:
+    train, _ = some_train()
+    parts = TreeRows(train.rows).parts(train.bag_of_row, BAGS)
+    assert [len(part.bags) for part in parts] == [100, 100, 100]
+    assert sorted(np.concatenate([part.bags for part in parts])) == list(range(BAGS))
+    for part in parts:
+        assert_array_equal(part.rows, np.flatnonzero(np.isin(train.bag_of_row, part.bags)))
+        assert part.data.num_row() == len(part.rows)
+    again = TreeRows(train.rows).parts(train.bag_of_row, BAGS)
+    assert_array_equal([part.bags for part in parts], [part.bags for part in again])
+    assert np.ptp(parts[0].bags) > 150, "bags in a row may have much in common"
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_parts_learn_from_all_bags() -> None:
+    train, logit = some_train()
+    start = np.zeros((len(logit), 2))
+    data, counts = TreeRows(train.rows), BagCounts(train)
+    some = train.some(np.isin(np.arange(BAGS), data.parts(train.bag_of_row, BAGS)[0].bags))
+    alone, of_some = TreeRows(some.rows), BagCounts(some)
+    for boost in (
+        lambda data, counts, prior, _: data.boost_counts(counts, prior, FEW, np.random.default_rng(0)),
+        lambda data, counts, _, start: data.boost_posteriors(counts, start, FEW, 3, np.random.default_rng(0)),
+    ):
+        found = boost(data, counts, train.prior, start)
+        of_part = boost(alone, of_some, some.prior, start[: len(some.bag_of_row)])
+        correlations = [np.corrcoef(each(train.rows)[:, 1], logit)[0, 1] for each in (found, of_part)]
+        assert correlations[0] > 0.75
+        assert correlations[0] > correlations[1] + 0.02
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_trees_of_distinct_rows_equal_trees_of_all(classes: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = repeated(classes)
+    start = np.random.default_rng(1).normal(size=(5, classes))[train.rows.categorical[:, 0]]
+    found = []
+    for least in (100_000, 1000):
+        monkeypatch.setattr(distinct, "_FEWEST_ROWS", least)
+        monkeypatch.setattr(trees, "_number_of_parts", lambda *_: parts)
+        data, counts = TreeRows(train.rows), BagCounts(train)
+        refitted = data.boost_posteriors(counts, start, TreeSettings(12), 2, np.random.default_rng(0))
+        counted = data.boost_counts(counts, train.prior, TreeSettings(12), np.random.default_rng(0))
+        found.append([each(train.rows) for each in (refitted, counted)])
+        assert (data._parts[0].data.num_row() < 20) == (least == 1000)
+    assert_allclose(found[1], found[0], atol=1e-4)
+    assert np.std(found[0][0]) > 0.1
+
+
+def test_results_follow_order_of_items() -> None:
+    for number in (1, 3):
+        with with_workers(number):
+            assert workers() == number
+            assert list(side_by_side(range(20), lambda item: item**2)) == [item**2 for item in range(20)]
+
+
+def test_workers_run_in_parallel() -> None:
+    meeting = threading.Barrier(2, timeout=20)
+    with with_workers(2):
+        assert sorted(side_by_side(range(2), lambda item: (meeting.wait(), item)[1])) == [0, 1]
+
+
+def test_background_thread_runs_inside_context_only() -> None:
+    mine = threading.get_ident()
+    with with_workers(2), background():
+        assert _later(threading.get_ident).result() != mine
+        assert _later(_in_background).result()  # it sees the context
+    assert _later(threading.get_ident).result() == mine
+    with with_workers(1), background():
+        assert _later(threading.get_ident).result() == mine
+
+
+def test_leaving_background_waits_and_raises() -> None:
+    done: list[int] = []
+    begin = threading.Event()
+
+    def slow() -> None:
+        begin.wait(20)
+        done.append(1)
+
+    with with_workers(2), background():
+        _later(slow)
+        assert not done
+        begin.set()
+    assert done == [1]
+    with pytest.raises(ZeroDivisionError), with_workers(2), background():
+        _later(lambda: 1 // 0)
+    assert not _in_background()

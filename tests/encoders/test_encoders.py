@@ -1,4 +1,4 @@
-"""Every encoder: shapes, what a row depends on, missing values."""
+"""Every encoder: shapes, what a row depends on, missing values; SAINT's blocks in the layout for CPUs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from dataclasses import asdict, replace
 
 import pytest
 import torch
+from torch import Tensor
 
-from llpbench.blocks.attention import Block
+from llpbench.blocks.attention import LANES, Block
 from llpbench.core.bags import Rows, Schema
-from llpbench.core.model import Encoder
+from llpbench.core.model import Encoder, Random
 from llpbench.core.registry import ENCODERS
 from llpbench.encoders.flat_mlps import RealMLP, TabM, _ScaledLayer, _TabMParams
 from llpbench.encoders.ft_transformer import FTTransformer
 from llpbench.encoders.resnet import ResNet
-from llpbench.encoders.saint import Saint, _SaintParams
+from llpbench.encoders.saint import Saint, _from_lanes, _SaintParams, _to_lanes
 
 SCHEMA = Schema(numeric=3, cardinalities=(4, 6), classes=2, prior=(0.5, 0.5), rows_per_step=10)
 
@@ -144,8 +145,8 @@ def test_tabm_has_published_size() -> None:
     assert encoder.copies * (own + 512 * 2 + 2) + shared == 734_976
 
 
-@pytest.mark.parametrize(("name", "values"), [("tabm", [1.0]), ("tabm-small", [])])
-def test_tabm_copies_differ_in_first_factors_only(name: str, values: list[float]) -> None:
+@pytest.mark.parametrize(("name", "signs"), [("tabm", True), ("tabm-small", False)])
+def test_tabm_copies_differ_in_first_factors_only(name: str, signs: bool) -> None:
     """One factor a feature: a sign, or with embeddings of numbers a normal number."""
     encoder = build(name)
     other = encoder.another()
@@ -154,7 +155,8 @@ def test_tabm_copies_differ_in_first_factors_only(name: str, values: list[float]
     differing = {n for (n, a), b in zip(encoder.named_parameters(), other.parameters(), strict=True) if (a != b).any()}
     assert differing == {"layers.0.scale_in"}
     factors = torch.cat([each.layers[0].get_parameter("scale_in").detach() for each in (encoder, other)])
-    assert not values or factors.abs().unique().tolist() == values
+    assert (factors.abs().unique().tolist() == [1.0]) is signs
+    assert factors.min() < 0 < factors.max()
     categories, numbers = factors[:8].split((3, 5)), factors[8 : len(factors) // 2].reshape(3, -1)
     assert all(len(block.unique()) == 1 for block in (*categories, *numbers))
     for layer in encoder.layers[1:]:
@@ -176,3 +178,56 @@ def test_tabm_matches_hand_computation() -> None:
     )
     expected = ((x * scale_in) @ weight * scale_out + bias).relu()
     torch.testing.assert_close(encoder(data, torch.ones(1, 6, dtype=torch.bool), None).z, expected)
+
+
+DIM, TOKENS = 12, 5
+
+
+def make_block(prenorm: bool = False, dropout: float = 0.0) -> Block:
+    torch.manual_seed(0)
+    block = Block(DIM, heads=3, head_dim=4, dropout=dropout, prenorm=prenorm)
+    for norm in (block.norm_attention, block.norm_feed_forward):  # nothing that an exchange of weights would hide
+        torch.nn.init.normal_(norm.weight)
+        torch.nn.init.normal_(norm.bias)
+    return block
+
+
+def make_rows(rows: int) -> Tensor:
+    return torch.randn(rows, TOKENS, DIM, generator=torch.Generator().manual_seed(rows))
+
+
+def by_lanes(block: Block, x: Tensor, random: Random | None = None) -> Tensor:
+    return _from_lanes(block.lanes(_to_lanes(x), random), len(x))
+
+
+@pytest.mark.parametrize("rows", [1, LANES, LANES + 7])
+@pytest.mark.parametrize("prenorm", [False, True])
+def test_both_layouts_give_equal_outputs(rows: int, prenorm: bool) -> None:
+    block, x = make_block(prenorm), make_rows(rows)
+    expected = block(x, None)
+    torch.testing.assert_close(by_lanes(block, x), expected, atol=1e-5, rtol=1e-5)
+    for part in (slice(1), slice(1, None), slice(2, 4)):
+        some = _from_lanes(block.lanes(_to_lanes(x), None, part), len(x))
+        torch.testing.assert_close(some, expected[:, part], atol=1e-5, rtol=1e-5)
+
+
+def test_both_layouts_have_equal_derivatives() -> None:
+    block, x = make_block(), make_rows(LANES + 7)
+    found = []
+    for apply in (lambda x: block(x, None), lambda x: by_lanes(block, x)):
+        start = x.clone().requires_grad_()
+        (first,) = torch.autograd.grad(apply(start).square().sum(), start, create_graph=True)
+        second = torch.autograd.grad(first.square().sum(), [start, *block.parameters()])
+        found.append((first, *second))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)
+
+
+def test_layout_dropout_keeps_expected_share() -> None:
+    block, x = make_block(dropout=0.5), make_rows(4 * LANES)
+    keys = torch.arange(300)
+    drawn = torch.stack([by_lanes(block, x, Random(key)).detach() for key in keys])
+    without = by_lanes(block, x).detach()
+    spread = drawn.std(dim=0) / len(keys) ** 0.5
+    assert ((drawn.mean(dim=0) - without).abs() < 6 * spread + 1e-6).all()
+    assert (drawn.std(dim=0) > 0).all()

@@ -1,15 +1,45 @@
-"""Direct methods against independent references: normal equations in plain numpy, and trees found by trying all."""
+"""Direct methods, and rows as they take them, against known answers, references, and suppressed or reordered counts."""
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from itertools import product
+from typing import Any
+
 import numpy as np
 import pytest
-from bagged import in_bags, predict, rows_of
+from bagged import in_bags, predict, rows_of, schema_of
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.optimize import check_grad, minimize
+from scipy.special import expit, log_softmax, softmax
+from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
 from small import toy_task
 
-from llpbench.blocks.design import BoostingRows
-from llpbench.core.bags import FloatArray, Rows
+from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.design import _MOST_CATEGORIES, BoostingRows, LinearColumns, RowBins, _ScoredRows, as_proba
+from llpbench.blocks.linear import (
+    BAG_LOSSES,
+    MeanOperator,
+    _are_chosen_by_label,
+    _BagLoss,
+    _flatter,
+    fit_bags,
+    linear_fit,
+)
+from llpbench.blocks.trees import TreeRows, TreeSettings
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, Ragged, Rows
+from llpbench.core.registry import METHODS
+from llpbench.core.seeding import generator
+from llpbench.methods.alternating_mean_map import _alternated, _AlternatingMeanMapParams
+from llpbench.methods.bag_forest import _BagTargets, _grow_tree, _Growth, _split_gains
+from llpbench.methods.cluster_shares import _cluster_shares
+from llpbench.methods.count_bayes import _bayes_logits, _bayes_tables, _responsibilities
+from llpbench.methods.inv_cal import _calibrated
+from llpbench.methods.prop_svm import _best_labels, _proportion_cost, _proportion_svm
 
 NAN = float("nan")
 
@@ -41,45 +71,491 @@ def ridge(x: FloatArray, targets: FloatArray, weights: FloatArray, strength: flo
     return np.asarray(np.column_stack([np.ones(len(other)), other]) @ solution)
 
 
-def squeezed(scores: FloatArray) -> FloatArray:
-    """Scores as probabilities, one by one: exponentially towards 0 and 1 from 0.05 away, then divided by their sum."""
-
-    def one(score: float) -> float:
-        if score < 0.05:
-            return float(0.05 * np.exp(score / 0.05 - 1))
-        return float(1 - 0.05 * np.exp((1 - score) / 0.05 - 1)) if score > 0.95 else score
-
-    each = np.array([[one(score) for score in row] for row in scores])
-    return np.asarray(each / each.sum(axis=1, keepdims=True))
-
-
-class TestLinear:
-    def test_bag_means_solve_normal_equations(self) -> None:
-        rows, other = standardised(TRAIN.rows, OTHER, codes=4)
-        means = np.array([rows[bag].mean(axis=0) for bag in BAGS])
-        proportions = np.array([[1 / 3, 1 / 3, 1 / 3], [0, 0, 1], [1 / 2, 1 / 2, 0], [1 / 2, 1 / 4, 1 / 4]])
-        weights = np.array([3, 1, 2, 4]) / 2.5
-        expected = squeezed(ridge(means, proportions, weights, 0.5, other))
-        assert predict("bag-mean-linear", TRAIN, OTHER, 4, strength=0.5) == pytest.approx(expected, abs=1e-5)
-
-    def test_soft_labels_solve_normal_equations(self) -> None:
-        rows, other = standardised(TRAIN.rows, OTHER, codes=4)
-        proportions = np.array(COUNTS) / np.array([[3], [1], [2], [4]])
-        targets = np.array([proportions[next(b for b, bag in enumerate(BAGS) if row in bag)] for row in range(10)])
-        expected = squeezed(ridge(rows, targets, np.ones(10), 2.0, other))
-        assert predict("bag-soft-label-linear", TRAIN, OTHER, 4, strength=2.0) == pytest.approx(expected, abs=1e-5)
+def test_linear_methods_solve_normal_equations() -> None:
+    rows, other = standardised(TRAIN.rows, OTHER, codes=4)
+    means = np.array([rows[bag].mean(axis=0) for bag in BAGS])
+    proportions = np.array(COUNTS) / np.array([[3], [1], [2], [4]])
+    expected = as_proba(ridge(means, proportions, np.array([3, 1, 2, 4]) / 2.5, 0.5, other))
+    assert predict("bag-mean-linear", TRAIN, OTHER, 4, strength=0.5) == pytest.approx(expected, abs=1e-5)
+    targets = np.array([proportions[next(b for b, bag in enumerate(BAGS) if row in bag)] for row in range(10)])
+    expected = as_proba(ridge(rows, targets, np.ones(10), 2.0, other))
+    assert predict("bag-soft-label-linear", TRAIN, OTHER, 4, strength=2.0) == pytest.approx(expected, abs=1e-5)
 
 
-class TestBoosting:
-    @pytest.mark.parametrize("classes", [2, 3])
-    def test_soft_labels_use_one_regression_for_two_classes(self, classes: int) -> None:
-        train = toy_task(0, classes=classes, unequal=True).train
-        rows_of = BoostingRows(train.rows)
-        features, targets = rows_of(train.rows), train.proportions[train.bag_of_row]
-        settings = {"max_iter": 5, "max_leaf_nodes": 4, "learning_rate": 0.3, "early_stopping": False}
-        regression = HistGradientBoostingRegressor(**settings, categorical_features=rows_of.categorical)
-        scores = np.column_stack([regression.fit(features, target).predict(features) for target in targets.T])
-        if classes == 2:
-            scores[:, 0] = 1 - scores[:, 1]
-        found = predict("bag-soft-label-gbdt", train, train.rows, 9, trees=5, leaves=4, learning_rate=0.3)
-        assert found == pytest.approx(squeezed(scores), abs=1e-6)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_boosted_soft_labels_use_one_regression_for_two_classes(classes: int) -> None:
+    train = toy_task(0, classes=classes, unequal=True).train
+    rows_of = BoostingRows(train.rows)
+    features, targets = rows_of(train.rows), train.proportions[train.bag_of_row]
+    settings = {"max_iter": 5, "max_leaf_nodes": 4, "learning_rate": 0.3, "early_stopping": False}
+    regression = HistGradientBoostingRegressor(**settings, categorical_features=rows_of.categorical)
+    scores = np.column_stack([regression.fit(features, target).predict(features) for target in targets.T])
+    if classes == 2:
+        scores[:, 0] = 1 - scores[:, 1]
+    found = predict("bag-soft-label-gbdt", train, train.rows, 9, trees=5, leaves=4, learning_rate=0.3)
+    assert found == pytest.approx(as_proba(scores), abs=1e-6)
+
+
+def made_up(classes: int, bags: int = 12, size: int = 8) -> BaggedRows:
+    """Bags that differ in their proportions, and in size by one row."""
+    rng = np.random.default_rng(classes)
+    rows = bags * size
+    labels = rng.integers(0, classes, rows)
+    numbers = rng.normal(size=(rows, 3)) + labels[:, None] * [1.5, 0, -1]
+    numbers[rng.random(rows) < 0.1, 1] = np.nan
+    order = np.argsort(labels + rng.normal(size=rows), kind="stable")
+    parts = np.split(order, np.arange(1, bags) * size + np.arange(1, bags) % 2)
+    counts = [np.bincount(labels[part], minlength=classes).tolist() for part in parts]
+    return in_bags(
+        rows_of(numbers.tolist(), rng.integers(0, 3, (rows, 1)).tolist()), [p.tolist() for p in parts], counts
+    )
+
+
+def scores_of(train: BaggedRows) -> Any:
+    return LinearColumns("scores", train.rows, schema_of(train, 3))(train.rows)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_pure_and_single_row_bags_give_logistic_regression(classes: int) -> None:
+    rows, labels = made_up(classes).rows, np.random.default_rng(1).integers(0, classes, 96)
+    bags = [np.flatnonzero(labels == c).tolist() for c in range(classes)]
+    pure = in_bags(rows, bags, np.diag([len(bag) for bag in bags]).tolist())
+    x = scores_of(pure)
+    reference = LogisticRegression(C=1 / 3, tol=1e-10, max_iter=2000).fit(x, labels).predict_proba(x)
+    assert predict("mean-map", pure, rows, 3, strength=3.0) == pytest.approx(reference, abs=1e-5)
+    start = MeanOperator.of_bags(pure, x).logistic(x, 1.0)[1]
+    path = _alternated(x, pure, start, _AlternatingMeanMapParams(strength=3.0))
+    assert len(path) == 2  # the second finds nothing to change
+    assert path[0][1].proba(x) == pytest.approx(reference, abs=1e-5)
+    if classes == 2:
+        alone = in_bags(rows, [[row] for row in range(96)], np.eye(2)[labels].tolist())
+        found = predict("count-linear", alone, rows, 3, features="scores", strength=3.0)
+        assert found == pytest.approx(reference, abs=1e-5)
+
+
+def test_equal_proportions_give_equal_predictions() -> None:
+    train = made_up(2)
+    equal = replace(train, counts=train.sizes[:, None] * [0.25, 0.75])
+    for start in ("laplacian", "means"):
+        found = predict("alternating-mean-map", equal, train.rows, 3, start=start)
+        assert found == pytest.approx(np.tile([0.25, 0.75], (96, 1)), abs=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "slope"), [(0.1, 0.761294), (0.0, 1.386294)])
+def test_inverse_calibration_of_two_bags_matches_hand_computation(epsilon: float, slope: float) -> None:
+    # the logit of .8 is 1.386294, its tolerance .1 / .16 = .625
+    found = _calibrated(sparse.csr_array(np.array([[-1.0], [1.0]])), np.array([0.2, 0.8]), 1e4, epsilon)
+    assert found.coefficients == pytest.approx(np.array([[slope]]), abs=1e-6)
+    assert found.intercept == pytest.approx(np.zeros(1), abs=1e-6)
+
+
+@pytest.mark.parametrize("numbers", [3, 25])
+def test_neighbours_match_exhaustive_distances(numbers: int) -> None:
+    rng = np.random.default_rng(5)
+    rows, other = (
+        rows_of(rng.normal(size=(size, numbers)).tolist(), rng.integers(0, 3, (size, 1)).tolist()) for size in (80, 9)
+    )
+    bags = np.split(rng.permutation(80), 10)
+    train = in_bags(rows, [bag.tolist() for bag in bags], [[8 - k % 8, k % 8] for k in range(10)])
+    a, b = _ScoredRows(rows)(other), _ScoredRows(rows)(rows)
+    apart = ((a[:, None] - b) ** 2).sum(axis=2) + (other.categorical != rows.categorical.T)
+    nearest = np.argsort(apart, axis=1)[:, :5]
+    expected = train.proportions[train.bag_of_row][nearest].mean(axis=1)
+    assert predict("bag-soft-label-knn", train, other, 3, neighbours=5) == pytest.approx(expected)
+
+
+def test_laplacian_mean_map_matches_full_linear_system() -> None:
+    train = made_up(3)
+    x = scores_of(train)
+    sizes, means = train.sizes.astype(float), np.stack([x.toarray()[b[b >= 0]].mean(axis=0) for b in train.index])
+    apart = np.linalg.norm(means[:, None] - means, axis=2)
+    similar = np.exp(-apart / np.median(apart[np.triu_indices(12, 1)])) * (1 - np.eye(12))
+    laplacian = np.diag(similar.sum(axis=1)) - similar
+    mixing = np.hstack([np.diag(p) for p in train.proportions.T])
+    weighted = mixing.T * (sizes / sizes.mean())
+    small = 1e-8 * np.diag(np.tile(sizes / sizes.mean(), 3))
+    system = weighted @ mixing + 0.3 * np.kron(np.eye(3), laplacian) + small
+    centre = sizes @ means / sizes.sum()
+    b = np.linalg.solve(system, weighted @ (means - centre)).reshape(3, 12, -1) + centre
+    expected = np.einsum("k,kc,ckx->cx", sizes / sizes.sum(), train.proportions, b)
+    assert MeanOperator.smooth_over_bags(train, x, 0.3).means == pytest.approx(expected, abs=1e-8)
+
+
+def test_laplacian_of_many_bags_uses_nearest_bags_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = made_up(2)  # 12 bags: with eleven others, ten are nearest
+    x = scores_of(train)
+    dense = MeanOperator.smooth_over_bags(train, x, 0.01).means
+    monkeypatch.setattr("llpbench.blocks.linear._DENSE", 0)
+    assert MeanOperator.smooth_over_bags(train, x, 0.01).means == pytest.approx(dense, abs=0.02)
+
+
+PROPORTIONS = np.array([0.75, 0.25, 0.5, 0.5])
+FOUR_BAGS = rows_of([[x] for share in PROPORTIONS for x in [1] * round(4 * share) + [0] * round(4 - 4 * share)])
+
+
+@pytest.mark.parametrize(("rho", "values"), [(1.0, (0.25, 0.75)), (1e-9, (0.0, 1.0))])
+def test_tree_matches_hand_computation(rho: float, values: tuple[float, float]) -> None:
+    bins, growth = RowBins(FOUR_BAGS, 16, 1), _Growth(leaves=2, rho=rho, least=1, features=1.0)
+    deviations = (PROPORTIONS[:, None] - 0.5) / 0.5
+    targets = _BagTargets(np.repeat(np.arange(4), 4), np.full(4, 4), np.full(4, 2.0), deviations)
+    tree = _grow_tree(bins(FOUR_BAGS), bins.features, targets, growth, np.random.default_rng(0))
+    found = 0.5 + 0.5 * tree(bins(rows_of([[0.0], [1.0]])))[:, 0]
+    assert found == pytest.approx(values, abs=1e-6)
+
+
+def test_gain_is_decrease_of_ridge_objective() -> None:
+    rng = np.random.default_rng(0)
+    columns, added, targets = rng.random((9, 3)), rng.random((9, 4)), rng.normal(size=(9, 2))
+
+    def objective(x: FloatArray) -> float:
+        weights = np.linalg.solve(x.T @ x + 0.7 * np.eye(x.shape[1]), x.T @ targets)
+        return float(((targets - x @ weights) ** 2).sum() + 0.7 * (weights**2).sum())
+
+    inverse = np.linalg.inv(columns.T @ columns + 0.7 * np.eye(3))
+    residual = targets - columns @ inverse @ columns.T @ targets
+    expected = [objective(columns) - objective(np.column_stack([columns, h])) for h in added.T]
+    assert _split_gains(added, columns, inverse, residual, 0.7) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 2.0])
+def test_svm_labels_match_exhaustive_search(weight: float) -> None:
+    rng = np.random.default_rng(0)
+    bags = [[5, 0, 3], [1], [2, 4, 6, 7]]
+    train = in_bags(rows_of([[0.0]] * 8), bags, [[1, 2], [0, 1], [3, 1]])
+    shares = np.array([0.4, 0.9, 0.2])
+    for _ in range(5):
+        scores = rng.normal(size=8) * 2
+
+        def cost(labels: BoolArray, scores: FloatArray = scores) -> float:
+            signs = np.where(labels, 1, -1)
+            rows = np.maximum(1 - signs * scores, 0).sum()
+            return float(rows + weight * _proportion_cost(labels, train, shares))
+
+        found = _best_labels(scores, train, shares, weight)
+        assert cost(found) == pytest.approx(min(cost(y) for y in map(np.array, product([False, True], repeat=8))))
+
+
+def test_single_row_bags_give_support_vector_machine() -> None:
+    train = made_up(2)
+    labels = np.arange(96) % 3 == 0
+    alone = in_bags(train.rows, [[row] for row in range(96)], np.eye(2)[labels.astype(int)].tolist())
+    x = scores_of(alone)
+    found = _proportion_svm(x, alone, alone.proportions[:, 1], labels, 0.1, 100.0, anneal=False)[1]
+    reference = SVC(kernel="linear", C=0.1, tol=1e-5).fit(x.toarray(), labels).decision_function(x.toarray())
+    assert np.abs(found(x)[:, 0] - reference).max() < 0.1  # corners are rounded
+
+
+def test_cluster_shares_are_bounded_and_shrink_to_prior() -> None:
+    inside, shares = np.array([[0.5, 0.5], [0.2, 0.8]]), np.array([0.5, 0.26])
+    found = _cluster_shares(inside, np.column_stack([1 - shares, shares]), np.ones(2), np.array([0.5, 0.5]), 0.0)
+    assert found == pytest.approx(np.array([[0.1, 0.9], [0.9, 0.1]]), abs=1e-6)
+    inside, shares = np.array([[0.6, 0.4], [0.4, 0.6]]), np.array([0.9, 0.0])
+    p, prior = np.column_stack([1 - shares, shares]), np.array([0.55, 0.45])
+    assert _cluster_shares(inside, p, np.ones(2), prior, 1e-6)[:, 1] == pytest.approx([1, 0], abs=1e-2)
+    assert _cluster_shares(inside, p, np.ones(2), prior, 1e6) == pytest.approx(np.tile(prior, (2, 1)), abs=1e-5)
+
+
+def test_bayes_tables_and_shift_of_two_bags_match_hand_computation() -> None:
+    train = in_bags(rows_of([[0.0]] * 8), [[0, 1, 2, 3], [4, 5, 6, 7]], [[1, 3], [3, 1]])
+    codes = np.array([[1, 1, 1, 0, 1, 0, 0, 0]])
+    q = train.proportions[train.bag_of_row]
+    tables = _bayes_tables(codes, [2], q, 0.0)
+    assert np.exp(tables[0][1]) == pytest.approx([0.375, 0.625])
+    logits = _bayes_logits(codes, tables, train.prior)
+    counts = BagCounts(train)
+    shift = counts.shifts(logits)
+    assert shift[0, 1] - shift[0, 0] == pytest.approx(0.889138, abs=1e-5)
+    q = _responsibilities(counts, logits, "shift")[:4, 1]
+    assert q == pytest.approx([0.802178] * 3 + [0.593466], abs=1e-5)
+
+
+FAST: dict[str, dict[str, Any]] = {
+    "bag-gp": {"draws": 0},
+    "count-gbdt": {"trees": 100},
+    "em-gbdt": {"rounds": 2, "trees": 50},
+    "bag-gp-gbdt": {"trees": 100, "rounds": 2},
+}
+
+
+def some_rows(rows: int, seed: int = 0) -> tuple[Rows, FloatArray]:
+    """Three numbers and a category, and the logit of the second class."""
+    rng = np.random.default_rng(seed)
+    numbers, codes = rng.normal(size=(rows, 3)), rng.integers(1, 4, (rows, 1))
+    logit = 2 * numbers[:, 0] - numbers[:, 1] ** 2 + 1.5 * (codes[:, 0] == 2)
+    return rows_of(numbers.tolist(), codes.tolist()), logit
+
+
+def bagged(rows: Rows, labels: Any, bags: list[list[int]], classes: int = 2) -> BaggedRows:
+    return in_bags(rows, bags, [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags])
+
+
+@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_learns_from_unequal_bags(name: str, classes: int) -> None:
+    rows, logit = some_rows(2000)
+    labels = (np.random.default_rng(1).random(2000) < expit(logit)).astype(int)
+    if classes == 3:
+        labels[rows.numeric[:, 2] > 1] = 2
+    rng = np.random.default_rng(2)
+    order, ends = rng.permutation(2000), np.cumsum(rng.integers(1, 41, 2000))
+    train = bagged(rows, labels, [part.tolist() for part in np.split(order, ends[ends < 2000])], classes)
+    other, other_logit = some_rows(1000, seed=3)
+    proba = predict(name, train, other, 4, **FAST[name])
+    assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
+    assert np.corrcoef(proba[:, 1], expit(other_logit))[0, 1] > 0.7
+    if classes == 3:
+        assert proba[other.numeric[:, 2] > 1, 2].mean() > 2 * proba[other.numeric[:, 2] < 1, 2].mean()
+    assert_allclose(proba.mean(axis=0), train.prior, atol=0.04)
+
+
+def test_first_tree_is_tree_of_soft_labels() -> None:
+    rows, logit = some_rows(400)
+    train = bagged(rows, (logit > 0).astype(int), [list(range(i, i + 40)) for i in range(0, 400, 40)])
+    settings = TreeSettings(rounds=1, leaves=4, learning_rate=0.1, penalty=1.0, features=1.0)
+    found = TreeRows(rows).boost_counts(BagCounts(train), train.prior, settings, np.random.default_rng(0))(rows)[:, 1]
+    pi = train.prior[1]
+    moved = found - np.log(pi / (1 - pi))
+    soft = train.proportions[train.bag_of_row, 1]
+    leaves = np.unique(moved.round(6))
+    assert len(leaves) == 4
+    for value in leaves:
+        inside = np.isclose(moved, value, atol=1e-5)
+        expected = 0.1 * (soft[inside] - pi).sum() / (inside.sum() * pi * (1 - pi) + 1.0)
+        assert value == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+TWO_BAGS = in_bags(rows_of([[1], [1], [-1], [1], [-1], [-1]]), [[0, 1, 2], [3, 4, 5]], [[1, 2], [2, 1]])
+
+
+@pytest.mark.parametrize(
+    ("loss", "strength", "whole", "slope"),
+    [
+        ("count", 1.0, True, 0.643940),
+        ("count", 1.0, False, 0.375769),
+        ("kl", 1.0, True, 0.281692),
+        ("square", 2.0, True, 0.153040),  # over both classes: twice what one has, beside twice the penalty
+    ],
+)
+def test_two_bags_match_hand_computation(loss: str, strength: float, whole: bool, slope: float) -> None:
+    train = TWO_BAGS if whole else replace(TWO_BAGS, counts=TWO_BAGS.counts + 1e-10)  # so their likelihood is normal
+    columns = sparse.csr_array(train.rows.numeric.astype(np.float64))
+    weights = fit_bags(columns, train, loss, strength)
+    assert weights.coefficients == pytest.approx(np.array([[slope]]), abs=1e-6)
+    assert weights.intercept == pytest.approx(np.zeros(1), abs=1e-6)
+
+
+def bags(classes: int, size: int = 60) -> BaggedRows:
+    rng = np.random.default_rng(classes)
+    rows = rows_of(rng.normal(size=(size, 3)).tolist(), rng.integers(0, 3, (size, 1)).tolist())
+    parts = [part.tolist() for part in np.split(rng.permutation(size), [3, 10, 22, 40])]
+    return in_bags(rows, parts, [rng.multinomial(len(part), np.ones(classes) / classes).tolist() for part in parts])
+
+
+@pytest.mark.parametrize("loss", BAG_LOSSES.values)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("noise", [0.0, 0.7])
+def test_gradients_match_finite_differences(loss: str, classes: int, noise: float) -> None:
+    bag_loss = _BagLoss(loss, replace(bags(classes), noise=noise))
+    proba = np.random.default_rng(4).uniform(0.1, 0.8, 60 * classes)
+
+    def at(flat: FloatArray) -> tuple[float, FloatArray]:
+        return bag_loss(flat.reshape(60, classes))
+
+    assert check_grad(lambda flat: at(flat)[0], lambda flat: at(flat)[1].ravel(), proba) < 1e-4
+
+
+TASK = toy_task(0, unequal=True)
+FEWER = {"trees": 50, "rounds": 2, "draws": 0}
+BAG_PARAMS: dict[str, list[dict[str, Any]]] = {
+    **{name: [{}, {"model": "logistic"}] for name in ("bag-mean-linear", "bag-soft-label-linear")},
+    "count-linear": [{"loss": loss} for loss in BAG_LOSSES.values],
+}
+"""hyperparameters with which a method is tried, other than the defaults alone"""
+DIRECT = [
+    (entry.name, params)
+    for entry in METHODS.entries()
+    if entry.facts["kind"] == "direct" and entry.load().supervision == "bags"
+    for params in BAG_PARAMS.get(entry.name, [{}])
+]
+
+
+def predictions(name: str, train: BaggedRows, **params: Any) -> FloatArray:
+    declared = METHODS.get(name)
+    own = {field.name for field in fields(declared.Params)}
+    method = declared(declared.Params(**{key: value for key, value in FEWER.items() if key in own} | params))
+    schema = replace(TASK.schema, classes=train.counts.shape[1])
+    return np.asarray(method.fit(train, schema, np.random.default_rng(0))(TASK.test.rows))
+
+
+@pytest.mark.parametrize(("name", "params"), DIRECT)
+def test_suppressed_bags_equal_absent_bags_and_order_does_not_matter(name: str, params: dict[str, Any]) -> None:
+    train = TASK.train
+    usual, known = predictions(name, train, **params), ~np.isin(np.arange(len(train.index)), [2, 5, 11])
+    expected = predictions(name, train.some(known), **params)
+    suppressed = replace(train, counts=np.where(known[:, None], train.counts, np.nan))
+    assert np.allclose(predictions(name, suppressed, **params), expected, atol=1e-9)
+    assert not np.allclose(usual, expected, atol=1e-4)
+    order = slice(None, None, 1 if name == "bag-forest" else -1)  # it draws bags by their position
+    index = [bag[bag >= 0][::-1].tolist() for bag in train.index[order]]
+    turned = in_bags(train.rows, index, train.counts[order, ::-1].tolist())
+    difference = predictions(name, turned, **params)[:, ::-1] - usual
+    # sums in another order may choose other splits that gain the same
+    assert np.quantile(np.abs(difference), 0.9) < (0.02 if "gbdt" in name else 1e-4)
+
+
+@pytest.mark.parametrize("loss", ["count", "kl"])
+def test_equal_rows_computed_once_give_same_weights(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    bag = np.sort(rng.integers(0, 40, 800))
+    sizes = np.bincount(bag, minlength=40)
+    group, labels = rng.integers(0, 3, 800), rng.integers(0, 3, 800)
+    rows = Rows(np.zeros((800, 0), np.float32), group[:, None] + 1, np.zeros((800, 0), bool))
+    counts = np.stack([np.bincount(bag[labels == k], minlength=40) for k in range(3)], axis=1)
+    train = BaggedRows(rows, Ragged(np.arange(800), sizes), counts.astype(np.float64))
+    columns = sparse.csr_array(np.eye(3)[group])
+    plain = fit_bags(columns, train, loss, 1.0)
+    monkeypatch.setattr("llpbench.blocks.linear._FEWEST_ROWS", 100)
+    once = fit_bags(columns, train, loss, 1.0)
+    assert np.allclose(once(columns), plain(columns), atol=1e-4)
+
+
+def test_scores_beyond_edges_approach_bounds_exponentially() -> None:
+    inside = np.array([[0.05, 0.95], [0.5, 0.5], [0.7, 0.3], [0.2, 0.8]])
+    assert as_proba(inside) == pytest.approx(inside)
+    scores = np.array([[0.0, 1.0], [-0.05, 1.05], [2.0, -1.0]])
+    low, lower, lowest = 0.05 * np.exp([-1.0, -2.0, -21.0])
+    expected = [[low, 1 - low], [lower, 1 - lower], [1 - lowest, lowest]]
+    assert as_proba(scores) == pytest.approx(np.array(expected), rel=1e-9)
+    raised = 0.05 * np.exp(-3)  # of -0.1
+    several = np.array([[raised, 0.6, 0.9]]) / (raised + 0.6 + 0.9)
+    assert as_proba(np.array([[-0.1, 0.6, 0.9]])) == pytest.approx(several)
+
+
+def test_class_order_is_kept_without_ties() -> None:
+    positive = np.linspace(-1.0, 2.0, 301)
+    proba = as_proba(np.column_stack([1 - positive, positive]))[:, 1]
+    assert (np.diff(proba) > 0).all()
+    assert 0 < proba.min() < proba.max() < 1
+
+
+FEATURES = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, -1.0], [1.5, 2.0]])
+TARGETS = np.array([[0.6, 0.3, 0.1], [0.5, 0.2, 0.3], [0.3, 0.3, 0.4], [0.2, 0.4, 0.4], [0.4, 0.5, 0.1]])
+WEIGHTS = np.array([1.0, 2.0, 0.5, 1.0, 3.0])
+
+
+def least_cross_entropy(targets: FloatArray, strength: float) -> FloatArray:
+    """Predictions at the least sum_i w_i H(p_i, softmax(b + x_i A)) + strength / 2 |A|^2, found by plain descent."""
+    columns, classes = FEATURES.shape[1], targets.shape[1]
+
+    def proba(flat: FloatArray) -> FloatArray:
+        return np.asarray(softmax(flat[:classes] + FEATURES @ flat[classes:].reshape(columns, classes), axis=1))
+
+    def objective(flat: FloatArray) -> float:
+        fit = -(WEIGHTS[:, None] * targets * np.log(proba(flat))).sum()
+        return float(fit + strength / 2 * (flat[classes:] ** 2).sum())
+
+    found = minimize(objective, np.zeros((columns + 1) * classes), method="BFGS", options={"gtol": 1e-7})
+    return proba(found.x)
+
+
+def test_logistic_fit_minimises_soft_cross_entropy_with_one_coefficient_set_for_two_classes() -> None:
+    binary = np.column_stack([TARGETS[:, 0], 1 - TARGETS[:, 0]])
+    # two sets a and -a cost 2 |a|^2, the one set 2 a that does the same costs 4 |a|^2: twice as much
+    for targets, strength in ((TARGETS, 0.7), (binary, 2 * 0.7)):
+        found = linear_fit("logistic", sparse.csr_array(FEATURES), targets, WEIGHTS, 0.7).proba(FEATURES)
+        assert found == pytest.approx(least_cross_entropy(targets, strength), abs=2e-4)
+
+
+def test_scores_of_other_rows_match_definition() -> None:
+    rng = np.random.default_rng(0)
+    train, other = rng.integers(0, 9, 40).astype(float), rng.uniform(-1, 10, 30).round(1)
+
+    def score(x: float) -> float:
+        u = ((train < x).sum() + (train <= x).sum()) / 80
+        return float(norm.ppf(min(max(u, 1 / 80), 1 - 1 / 80)))
+
+    reference = np.array([score(x) for x in train])
+    expected = (np.array([score(x) for x in other]) - reference.mean()) / reference.std()
+    found = _ScoredRows(rows_of(train.reshape(-1, 1).tolist()))(rows_of(other.reshape(-1, 1).tolist()))
+    assert found[:, 0] == pytest.approx(expected, abs=1e-9)
+
+
+# the second number is never there; the category's code 2 is more frequent than 1, 3 is unseen, 0 is missing
+CODED = rows_of([[1, NAN], [NAN, NAN], [3, NAN], [4, NAN], [5, NAN]], [[2], [1], [2], [4], [0]])
+
+
+def test_categories_are_numbered_by_frequency() -> None:
+    expected = [[1, 0, 0], [NAN, 0, 1], [3, 0, 0], [4, 0, 2], [5, 0, NAN]]
+    assert_array_equal(BoostingRows(CODED)(CODED), np.array(expected))
+
+
+def test_other_rows_use_training_codes() -> None:
+    # a number where training had none, categories that training did not have, within its codes and beyond
+    other = rows_of([[NAN, 9], [2, 9], [3, NAN]], [[3], [7], [1]])
+    assert_array_equal(BoostingRows(CODED)(other), np.array([[NAN, 0, NAN], [2, 0, NAN], [3, 0, 1]]))
+
+
+def test_only_most_frequent_categories_are_kept() -> None:
+    # each of 300 categories once, the last 200 of them twice: these come first, then the others as they stand
+    codes = np.concatenate([np.arange(1, 301), np.arange(101, 301)])
+    rows = rows_of(np.zeros((len(codes), 1)).tolist(), codes.reshape(-1, 1).tolist())
+    found = BoostingRows(rows)(rows)[:300, 1]
+    assert_array_equal(found[100:], np.arange(200))
+    assert_array_equal(found[:54], np.arange(200, _MOST_CATEGORIES))
+    assert np.isnan(found[54:100]).all()
+
+
+NUMBER, SIZE = 60, 50
+
+
+def world(kind: str, classes: int, seed: int = 0) -> tuple[BaggedRows, FloatArray]:
+    """Bags of a kind, and the true log probabilities of rows, whose classes are normal with means 2 apart."""
+    rng = generator(seed, kind, str(classes))
+    if kind == "label":
+        shares = rng.dirichlet(np.ones(classes), size=NUMBER)
+        labels = np.concatenate([rng.choice(classes, SIZE, p=share) for share in shares])
+    else:
+        labels = rng.integers(classes, size=NUMBER * SIZE)
+    columns = rng.normal(size=(NUMBER * SIZE, 3))
+    columns[:, 0] += 2 * labels
+    prior = np.bincount(labels) / len(labels)
+    truth = log_softmax(np.log(prior) - 0.5 * (columns[:, :1] - 2 * np.arange(classes)) ** 2, axis=1)
+    order = {
+        "label": np.arange(len(labels)),
+        "random": rng.permutation(len(labels)),
+        "ordered": columns[:, 0].argsort(),
+    }
+    counts = np.zeros((NUMBER, labels.max() + 1))
+    np.add.at(counts, (np.repeat(np.arange(NUMBER), SIZE), labels[order[kind]]), 1.0)
+    return BaggedRows(rows_of(columns.tolist()), Ragged(order[kind], np.full(NUMBER, SIZE)), counts), truth
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kind", ["label", "random", "ordered"])
+def test_only_bags_with_rows_chosen_by_label_are_recognised(kind: str, classes: int) -> None:
+    for seed in range(5):
+        train, _ = world(kind, classes, seed)
+        assert _are_chosen_by_label(train, schema_of(train)) is (kind == "label")
+        if (kind, classes) == ("random", 2):  # noise of counts is no choice by label
+            noisy = train.counts + np.random.default_rng(0).normal(scale=20, size=(NUMBER, 1)) * [1, -1]
+            train = replace(train, counts=np.clip(noisy, 0, SIZE), noise=20.0)
+            assert not _are_chosen_by_label(train, schema_of(train))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_logits_that_are_too_steep_become_true_ones(classes: int) -> None:
+    train, truth = world("label", classes)
+    found = _flatter(4 * truth, train)
+    assert found.slope == pytest.approx(1 / 4, rel=0.15)
+    corrected = np.exp(log_softmax(found(4 * truth), axis=1))
+    assert np.abs(corrected - np.exp(truth)).mean() < 0.03
+    assert _flatter(truth / 4, train).slope == 1.0  # bags can only say that a fit went too far
+
+
+@pytest.mark.parametrize("name", ["bag-gp", "bag-gp-gbdt"])
+def test_methods_correct_probabilities_of_rows_chosen_by_label(name: str) -> None:
+    train, truth = world("label", 2)
+    proba = predict(name, train, train.rows)
+    loss = -(np.exp(truth) * np.log(np.clip(proba, 1e-9, None))).sum(axis=1).mean()
+    best, constant = -(np.exp(truth) * truth).sum(axis=1).mean(), np.log(2)
+    assert loss < best + 0.2 * (constant - best)

@@ -1,25 +1,35 @@
-"""Class awareness and pair accuracy: known answers, and what the journal holds of them."""
+"""Class awareness, pair accuracy and known bags: known answers and records; training without validation."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
+import torch
 from sklearn.metrics import roc_auc_score
-from small import population
+from small import SMALL, mlp, population, toy_task
+from torch import Tensor
 
 from llpbench.core.bags import FloatArray, Task
-from llpbench.core.cell import Environment, Protocol
+from llpbench.core.cell import Average, Cell, Environment, Protocol
+from llpbench.core.criteria import CRITERIA
 from llpbench.core.method import MethodParams
-from llpbench.core.metrics import test_metrics, verdict
+from llpbench.core.metrics import test_metrics as judge_predictions
+from llpbench.core.metrics import verdict
 from llpbench.core.registry import METHODS
 from llpbench.core.tables import Assignment, Table
 from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
-from llpbench.training.cell_runs import run_cell
+from llpbench.data.toy import permuted_within, toy_assignment, toy_table
+from llpbench.methods.dllp import DLLP
+from llpbench.training.cell_runs import make_task, run_cell
+from llpbench.training.cohort import Trainee
+from llpbench.training.device import Machine
 from llpbench.training.judging import (
     _class_awareness,
     _known_bag_metrics,
@@ -29,7 +39,9 @@ from llpbench.training.judging import (
     full_verdict,
     judge,
 )
+from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
+from llpbench.training.stage import _AveragedWeights
 
 LABELS = np.array([0, 0, 0, 1, 1])
 
@@ -89,59 +101,48 @@ def test_journal_has_diagnostics_at_best_epochs(method: str, names: set[str]) ->
     assert spent <= record["times"]["stage train"] < 1.5 * spent
 
 
-test_metrics.__test__ = False  # type: ignore[attr-defined]  # a function of the package, not a test
-
 KEY = "column:by=native-country+education"
 
 
-@pytest.fixture(scope="module")
-def adult() -> Table:
-    return load_table("adult")
+@cache
+def known_bags() -> tuple[Table, Assignment, Task]:
+    adult = load_table("adult")
+    assignment = assign_bags(adult, KEY, None, seed=0)
+    return adult, assignment, build_task(adult, assignment)
 
 
-@pytest.fixture(scope="module")
-def assignment(adult: Table) -> Assignment:
-    return assign_bags(adult, KEY, None, seed=0)
-
-
-@pytest.fixture(scope="module")
-def task(adult: Table, assignment: Assignment) -> Task:
-    return build_task(adult, assignment)
-
-
-def test_test_row_belongs_to_training_bag_of_its_key(adult: Table, assignment: Assignment) -> None:
+def test_only_test_row_of_a_key_in_training_has_known_bag() -> None:
+    adult, assignment, _ = known_bags()
     assert assignment.test_bags is not None
     keys = adult.categorical[:, [adult.categorical_names.index(name) for name in ("native-country", "education")]]
     bags = {tuple(keys[bag[0]]): number for number, bag in enumerate(assignment.train)}
     expected = [bags.get(tuple(keys[row]), -1) for row in assignment.split.test]
     assert assignment.test_bags.tolist() == expected
     assert (assignment.test_bags >= 0).mean() > 0.9
-
-
-def test_pooled_and_dropped_rows_have_no_known_bag(adult: Table, assignment: Assignment) -> None:
-    whole, pooled = assignment, assign_bags(adult, f"{KEY}:least=50:rest=pool", None, seed=0)
-    assert whole.test_bags is not None
+    pooled = assign_bags(adult, f"{KEY}:least=50:rest=pool", None, seed=0)
     assert pooled.test_bags is not None
-    sizes = (whole.train >= 0).sum(axis=1)
-    small = (whole.test_bags >= 0) & (sizes[whole.test_bags] < 50)
+    sizes = (assignment.train >= 0).sum(axis=1)
+    small = (assignment.test_bags >= 0) & (sizes[assignment.test_bags] < 50)
     assert small.any()
-    assert ((pooled.test_bags < 0) == (small | (whole.test_bags < 0))).all()
+    assert ((pooled.test_bags < 0) == (small | (assignment.test_bags < 0))).all()
 
 
-def test_constant_feature_becomes_bag_effect(task: Task) -> None:
+def test_constant_feature_becomes_bag_effect() -> None:
+    task = known_bags()[2]
     assert task.test_bags is not None
     assert task.test.labels is not None
     said = [np.tile(task.bags.prior, (len(part.rows.numeric), 1)) for part in (task.bags, task.test)]
     found = _known_bag_metrics(task, said[0], said[1])
     assert set(found) == {"auc-known-bags", "log-loss-known-bags", "brier-known-bags"}
     share = np.where(task.test_bags >= 0, task.bags.proportions[task.test_bags, 1], task.bags.prior[1])
-    by_share = test_metrics(np.stack([1 - share, share], axis=1), task.test)
+    by_share = judge_predictions(np.stack([1 - share, share], axis=1), task.test)
     assert found["auc-known-bags"] >= by_share["auc"] - 0.002  # small bags are believed less
     assert found["log-loss-known-bags"] < by_share["log-loss"]
-    assert found["log-loss-known-bags"] < test_metrics(said[1], task.test)["log-loss"] - 0.02
+    assert found["log-loss-known-bags"] < judge_predictions(said[1], task.test)["log-loss"] - 0.02
 
 
-def test_training_predictions_sum_to_bags(task: Task) -> None:
+def test_training_predictions_sum_to_bags() -> None:
+    task = known_bags()[2]
     labels = task.train_labels
     assert labels is not None
     rows = len(labels)
@@ -183,7 +184,8 @@ def test_saved_predictions_are_those_judged(members: int) -> None:
 
 
 @pytest.mark.parametrize("bagging", [f"{KEY}:split=bags", "kmeans:clusters=20", "random"])
-def test_uninformative_bags_are_not_known(adult: Table, bagging: str) -> None:
+def test_uninformative_bags_are_not_known(bagging: str) -> None:
+    adult = known_bags()[0]
     task = build_task(adult, assign_bags(adult, bagging, 256 if bagging == "random" else None, seed=0))
     assert task.test_bags is None
     assert _known_bag_metrics(task, np.zeros((0, 2)), np.zeros((0, 2))) == {}
@@ -193,3 +195,89 @@ def test_single_class_and_zero_rows_are_handled() -> None:
     assert math.isnan(_class_awareness(np.ones((4, 2)), np.zeros(4, int))["cas"])
     assert _score(-1.0, -1.0) == 0.5
     assert math.isfinite(_class_awareness(np.zeros((4, 2)), np.array([0, 0, 1, 1]))["cas"])
+
+
+def averaging(average: str, method: DLLP | None = None, seeds: tuple[int, ...] = (0,)) -> Population:
+    """Members on the toy task, trained without validation."""
+    members = [Trainee(seed, method or DLLP(SMALL), toy_task(seed)) for seed in seeds]
+    trained = Population(members, mlp, Protocol(epochs=3, patience=1), Machine(), average=Average.of(average))
+    trained.train()
+    return trained
+
+
+def test_half_averages_epochs_of_second_half() -> None:
+    average = _AveragedWeights("half", 5, 10, torch.zeros(2, 3))
+    for epoch in range(5):
+        average.after_step(torch.full((2, 3), 100.0))
+        average.after_epoch(epoch, torch.full((2, 3), float(epoch)))
+    assert average.weights[:, :, 0].tolist() == [[2.0, 3.0, 4.0]] * 2
+
+
+def test_moving_average_forgets_initial_weights() -> None:
+    average = _AveragedWeights("ema", 3, 100, torch.ones(1, 2))
+    theta = torch.zeros(1, 2)
+    for epoch in range(3):
+        for _ in range(100):
+            average.after_step(theta)
+        average.after_epoch(epoch, theta)
+    assert average.weights.shape == (1, 1, 2)
+    assert average.weights[0, 0].tolist() == pytest.approx([np.exp(-1)] * 2, abs=2e-3)
+
+
+def test_training_without_validation_takes_same_steps() -> None:
+    """The same random numbers: the weights of the last epoch are equal, and all epochs are trained."""
+    plain = population(DLLP(SMALL), [0], epochs=6, patience=6)
+    last: list[Tensor] = []
+    plain.train(lambda _: last.append(plain.state.weights))
+    half = averaging("half:6")
+    assert half.outcomes[0].epochs == 6
+    assert half.outcomes[0].selected == {}
+    assert half.outcomes[0].averaged is not None
+    assert len(half.outcomes[0].averaged) == 3
+    chosen = {choice.epoch: choice.weights for choice in plain.outcomes[0].selected.values()}
+    assert chosen, "some criterion chooses an epoch"
+    for epoch, weights in chosen.items():
+        if epoch >= 3:
+            assert torch.equal(half.outcomes[0].averaged[epoch - 3], weights)
+    assert any(epoch >= 3 for epoch in chosen)
+
+
+def test_averaged_prediction_is_judged_for_every_criterion() -> None:
+    trained, task = averaging("half:4", seeds=(0, 0)), toy_task(0)
+    results, predicted = judge(trained, [0, 1], keep=True)
+    assert set(results) == set(CRITERIA)
+    weights = [outcome.averaged for outcome in trained.outcomes]
+    proba = np.mean(
+        [trained.predict(n, w, task.test.rows) for n, w in enumerate(weights) if w is not None], axis=(0, 1)
+    )
+    for result in results.values():
+        assert (result["epoch"], result["validation"]) == (3, None)
+        assert result["test"] == pytest.approx(verdict(proba, task.test)["test"])
+    np.testing.assert_allclose(predicted["l1"]["test"], proba)
+
+
+def test_permuted_labels_change_no_averaged_weight() -> None:
+    assignment = toy_assignment().with_validation_in_training()
+    found = []
+    for table in (toy_table(), permuted_within(toy_table(), assignment.train)):
+        members = [Trainee(0, DLLP(SMALL), build_task(table, assignment))]
+        trained = Population(members, mlp, Protocol(), Machine(), average=Average("ema", 3))
+        found.append(trained.train()[0].averaged)
+    assert found[0] is not None
+    assert found[1] is not None
+    assert torch.equal(found[0], found[1])
+
+
+def cell_of(**changes: str) -> Cell:
+    cell = make_cell("dllp", "wine_quality", bag_size=64, encoder="mlp", protocol=Protocol(epochs=2, patience=2))
+    return replace(cell, **changes)  # type: ignore[arg-type]
+
+
+def test_validation_bags_are_trained_on_last() -> None:
+    assignment = assign_bags(load_table("wine_quality"), "ordered", 64, 0)
+    usual, whole = (make_task(cell_of(average=average), 0, "bags", None) for average in ("", "half:2"))
+    assert len(whole.train.sizes) == len(assignment.train) + len(assignment.validation)
+    np.testing.assert_array_equal(whole.train.counts[: len(assignment.train)], usual.train.counts)
+    np.testing.assert_array_equal(whole.train.counts[len(assignment.train) :], usual.validation.counts)
+    assert usual.manifest == whole.manifest == assignment.manifest
+    np.testing.assert_array_equal(whole.test.labels, usual.test.labels)

@@ -1,24 +1,27 @@
-"""Stages and phases: what each starts from and updates, what becomes of regimes, warm-ups and buffers."""
+"""Stages and phases: what each starts from and updates, regimes, warm-ups, buffers, `after_step`."""
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
-from small import SMALL, population, together, weights
+from small import SMALL, population, together, trained, weights
 from torch import Tensor
 
 from llpbench.core.bags import Bags, FloatArray, Schema
 from llpbench.core.cell import Epoch
 from llpbench.core.criteria import CRITERIA, GUIDES
-from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Member, Now, Phase, Stage
+from llpbench.core.errors import HookError, LLPBenchError
+from llpbench.core.method import Member, MethodParams, Now, Phase, Stage
 from llpbench.core.model import Encoder, Model, Network
+from llpbench.core.ranges import Uniform
 from llpbench.core.tables import Assignment
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
@@ -29,41 +32,33 @@ from llpbench.training.stage import StageRun
 from llpbench.training.training_data import State
 
 
-class TwoPlayers(DLLP):
-    """Encoder and head as two players, the head's turn second."""
-
-    phases = (Phase("encoder", ("encoder.",)), Phase("head", ("head.",)))
-
-    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        loss = super().loss(model, bags, now)
-        return loss if now.phase == "encoder" else 0.0 * loss
-
-
-def test_phase_updates_its_modules_only() -> None:
-    pop = population(TwoPlayers(replace(SMALL, weight_decay=0.0)), [0], epochs=1)
-    before = pop.stack.theta[0].clone()
-    (outcome,) = pop.train()
-    head = pop.stack.columns(["head."])
-    assert torch.equal(weights(outcome)[head], before[head])  # its loss was 0
-    assert not torch.equal(weights(outcome)[~head], before[~head])
-
-
 class PseudoLabels(DLLP):
-    """Two stages: bags, then rows with labels that `prepare` makes of the first stage's predictions."""
+    """Two stages: bags, then rows with labels that `prepare` makes of the first stage's predictions.
+
+    Counts in a buffer how often it was prepared in the second stage.
+    """
 
     stages = (Stage("bags"), Stage("rows", unit="rows", refresh=2))
-    calls: list[tuple[str, str, float, float]]
+    calls: list[tuple[str, str, float, float, float]]
+
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
+        network = super().build(encoder, schema)
+        network.register_buffer("count", torch.zeros(()))
+        return network
 
     def prepare(self, member: Member, now: Now) -> FloatArray | None:
-        proba = member.proba()
+        network, proba = member.network, member.proba()
         assert member.encode().shape == (len(proba), 8)
-        self.calls.append((now.stage, now.phase, float(now.epoch), float(now.step)))
+        self.calls.append((now.stage, now.phase, float(now.epoch), float(now.step), float(network.count)))
         with torch.no_grad():
-            member.network.get_parameter("head.4.bias").add_(1.0)
-        return None if now.stage == "bags" else np.asarray(np.eye(2)[proba.argmax(axis=1)])
+            network.get_parameter("head.4.bias").add_(1.0)
+        if now.stage == "bags":
+            return None
+        network.count.add_(1)
+        return np.asarray(np.eye(2)[proba.argmax(axis=1)])
 
 
-def test_stage_after_judged_stage_starts_from_best_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stage_after_judged_stage_starts_from_best_weights_for_each_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     method = PseudoLabels(SMALL)
     method.calls = []
     pop = population(method, [1], epochs=8)
@@ -80,8 +75,8 @@ def test_stage_after_judged_stage_starts_from_best_weights(monkeypatch: pytest.M
     monkeypatch.setattr(pop, "run", watched)
     (outcome,) = pop.train()
     steps = pop.steps(method.stages[1])
-    rows = [("rows", "", epoch, epoch * steps) for epoch in (0, 2, 4, 6)]
-    assert method.calls == [("bags", "", 0, 0), *rows, *rows]
+    rows = [("rows", "", 2 * times, 2 * times * steps, times) for times in range(4)]
+    assert method.calls == [("bags", "", 0, 0, 0), *rows, *rows], "each protocol has its own buffers"
     assert torch.equal(started[1], first[GUIDES["fine"]])
     assert torch.equal(started[2], first[GUIDES["coarse"]])
     assert not torch.equal(started[1], started[2])
@@ -96,7 +91,7 @@ class TwoTurns(DLLP):
     phases = (Phase("body", ("encoder.",)), Phase("body", ("encoder.",)), Phase("head", ("head.",), rate=0.0))
 
 
-def test_repeated_phase_keeps_optimiser_and_rate_factor() -> None:
+def test_phase_updates_its_modules_only_with_one_optimiser_and_its_rate() -> None:
     pop = population(TwoTurns(SMALL), [0], epochs=1)
     before = pop.stack.theta[0].clone()
     with patch.object(AdamW, "step", autospec=True, side_effect=AdamW.step) as step:
@@ -203,25 +198,125 @@ def test_each_protocol_equals_running_alone() -> None:
         assert not np.array_equal(choice.curves["a"], choice.curves["b"])
 
 
-class Remembering(PseudoLabels):
-    """Counts in a buffer how often it was prepared in the second stage."""
+@dataclass(frozen=True)
+class TeacherParams(MethodParams):
+    decay: Annotated[float, Uniform(0.0, 1.0)] = 0.9
 
-    seen: list[float]
+
+class MeanTeacher(DLLP):
+    """A student that learns, and a teacher that is its moving average, and predicts."""
+
+    Params = TeacherParams
+    params: TeacherParams
+    phases = (Phase("student", ("encoder.", "head.")),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         network = super().build(encoder, schema)
-        network.register_buffer("count", torch.zeros(()))
-        return network
+        network.register_buffer("steps", torch.zeros(()))
+        network.register_buffer("moments", torch.zeros(2))
+        return network.add(teacher=Network(copy.deepcopy(encoder), copy.deepcopy(network.head)))
 
-    def prepare(self, member: Member, now: Now) -> FloatArray | None:
-        if now.stage == "rows":
-            self.seen.append(float(member.network.count))
-            member.network.count.add_(1)
-        return super().prepare(member, now)
+    def log_proba(self, model: Model, bags: Bags) -> Tensor:
+        return Model(model.network.teacher).log_proba(bags)
+
+    def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
+        assert (now.stage, now.phase) == ("train", "")
+        decay = self.params.decay
+        teacher = {
+            f"teacher.{name}": decay * weights[f"teacher.{name}"] + (1 - decay) * value
+            for name, value in weights.items()
+            if name.startswith(("encoder.", "head.")) and value.is_floating_point()  # not buffers that hold codes
+        }
+        moments = torch.stack([now.epoch, now.step])
+        return {**teacher, "steps": weights["steps"] + 1, "moments": moments.to(weights["moments"].dtype)}
 
 
-def test_buffers_of_protocols_are_separate() -> None:
-    method = Remembering(SMALL)
-    method.calls, method.seen = [], []
-    population(method, [0], epochs=4).train()
-    assert method.seen == [0.0, 1.0, 0.0, 1.0]
+PARAMS = TeacherParams(hidden=16, learning_rate=0.01)
+
+
+def test_teacher_is_moving_average_of_student(monkeypatch: pytest.MonkeyPatch) -> None:
+    pop = population(MeanTeacher(PARAMS), [0, 1], epochs=2)
+    teacher = pop.stack.columns(["teacher."])
+    student = pop.stack.columns(["encoder.", "head."])
+    assert bool((teacher ^ student).all())
+    taught: list[Tensor] = []
+    step = AdamW.step
+
+    def recording(self: AdamW, theta: Tensor, gradient: Tensor) -> None:
+        assert not bool(gradient[:, teacher].any())
+        step(self, theta, gradient)
+        taught.append(theta.detach()[:, student].clone())
+
+    monkeypatch.setattr(AdamW, "step", recording)
+    stage = pop.method.stages[0]
+    run = StageRun(pop, stage, pop.state)
+    run.run()
+    assert len(taught) == 2 * pop.steps(stage) == 16
+    expected = pop.stack.theta[:, teacher].double()
+    assert torch.equal(expected, pop.stack.theta[:, student].double())  # they start as one
+    for student_weights in taught:
+        expected = 0.9 * expected + 0.1 * student_weights.double()
+    found = run.theta.detach()
+    assert torch.allclose(found[:, teacher].double(), expected, atol=1e-6)
+    assert not torch.allclose(found[:, teacher], found[:, student], atol=1e-3)
+    assert run.state.buffers["steps"].tolist() == [16, 16]
+    assert run.state.buffers["moments"].tolist() == [[1, 15], [1, 15]]
+
+
+def test_leaving_members_keep_their_buffers() -> None:
+    """When one member has settled, the steps of the others are not counted as its own."""
+    pop = population(MeanTeacher(PARAMS), [0, 1, 2], epochs=60, patience=2)
+    outcomes = pop.train()
+    steps = pop.steps(pop.method.stages[0])
+    assert len({outcome.epochs for outcome in outcomes}) > 1  # else this test shows nothing
+    assert pop.state.buffers["steps"].tolist() == [outcome.epochs * steps for outcome in outcomes]
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        (
+            {"after_step": lambda _, weights, __: {"haed.0.bias": weights["head.0.bias"]}},
+            r"after_step \(test_stages\.py:\d+\) must name .*'haed\.0\.bias'\. Did .*head\.0\.bias",
+        ),
+        ({"after_step": lambda *_: None}, r"after_step \(test_stages\.py:\d+\) must return .*got NoneType"),
+        ({"phases": (Phase("train", modules=("haed.",)),)}, r"phases .*'haed\.'\. Available: encoder, head\."),
+    ],
+)
+def test_unknown_names_and_missing_result_are_refused(own: dict[str, Any], told: str) -> None:
+    with pytest.raises(HookError, match=told):
+        trained(type("Mistaken", (DLLP,), own)(SMALL), [0])
+
+
+def test_integer_buffers_are_not_averaged() -> None:
+    class Careless(DLLP):
+        """Averages a buffer of whole numbers, which it does not see."""
+
+        def build(self, encoder: Encoder, schema: Schema) -> Network:
+            network = super().build(encoder, schema)
+            network.register_buffer("codes", torch.tensor([3, 5]))
+            return network
+
+        def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
+            del now
+            assert "codes" not in weights
+            return {"codes": torch.tensor([0.3, 0.5])}
+
+    with pytest.raises(ValueError, match="codes"):
+        trained(Careless(SMALL), [0])
+
+
+def test_gradient_of_each_member_is_clipped() -> None:
+    """As torch's AdamW after `clip_grad_norm_`, member by member."""
+    gradients = torch.tensor([[[3.0, 4.0], [0.3, 0.4]], [[0.3, 0.4], [3.0, 4.0]]])
+    theta = torch.ones(2, 2)
+    ours = AdamW(theta, torch.tensor([0.1, 0.2]), torch.tensor([0.0, 0.5]), 1.0)
+    rows = [row.clone().requires_grad_() for row in theta.unbind()]
+    others = [torch.optim.AdamW([rows[0]], 0.1, weight_decay=0.0), torch.optim.AdamW([rows[1]], 0.2, weight_decay=0.5)]
+    for gradient in gradients:
+        ours.step(theta, gradient)
+        for row, own, other in zip(rows, gradient, others, strict=True):
+            row.grad = own.clone()
+            torch.nn.utils.clip_grad_norm_([row], 1.0)
+            other.step()
+    torch.testing.assert_close(theta, torch.stack(rows).detach())
