@@ -66,7 +66,7 @@ _FORMS: dict[str, Callable[..., tuple[float, float]]] = {
 
 
 class RangedCounts(NamedTuple):
-    """The ends of counts, some of which are ranges."""
+    """The ends of counts; some are ranges."""
 
     low: BagTable
     high: BagTable
