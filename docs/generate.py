@@ -155,7 +155,7 @@ def datasets() -> str:
         "## Suites\n\n`--datasets suite:NAME` selects all datasets of a suite. `llpbench list suites` shows which of "
         "them are missing\non your machine.\n\n| suite | datasets | summary |\n| --- | ---: | --- |",
         *(f"| `{e.name}` | {len(suites[e.name])} | {_cell(e.summary)} |" for e in SUITES.entries()),
-        "\n## All datasets\n\n| dataset | code | rows | numeric + categorical | classes | positive | natural keys "
+        "\n## All datasets\n\n| dataset | question | rows | numeric, categorical | classes | positive | natural keys "
         "| suites | licence | where |\n| --- | --- | ---: | ---: | ---: | ---: | --- | --- | --- | --- |",
         *(_dataset(spec, [name for name, members in suites.items() if spec.name in members]) for spec in specs),
     ]
@@ -172,7 +172,7 @@ def _dataset(spec: DatasetSpec, suites: list[str]) -> str:
     if (EMBEDDED / f"{spec.name}.parquet").exists():
         source = f"embedded, {source}" if spec.source else "embedded"
     cells = (
-        *(f"`{spec.name}`", spec.code, f"{facts.rows:,}", f"{len(facts.numeric)} + {len(facts.categorical)}"),
+        *(f"`{spec.name}`", _cell(spec.summary), f"{facts.rows:,}", f"{len(facts.numeric)}, {len(facts.categorical)}"),
         *(str(len(facts.classes)), share, ", ".join(keys), ", ".join(suites), spec.licence, source),
     )
     return f"| {' | '.join(cells)} |"

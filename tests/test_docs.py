@@ -8,6 +8,7 @@ import linecache
 import lzma
 import re
 import shlex
+import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -65,8 +66,9 @@ def commands() -> Iterator[tuple[str, ...]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with the files that the blocks show."""
+    """A working directory with the examples and the files that the blocks show."""
     monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for block in BLOCKS:
         if block.file:
             (tmp_path / block.file).write_text(block.code, encoding="utf-8")
@@ -85,7 +87,8 @@ def test_python_blocks_run(block: Block) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_plugin_files_register_something_and_their_methods_and_baggings_run(llpbench: LLPBench) -> None:
-    files = [b.file for b in BLOCKS if b.language == "python" and b.file and "register_column" not in b.code]
+    shown = [b.file for b in BLOCKS if b.language == "python" and b.file and "register_column" not in b.code]
+    files = [*shown, "examples/mean_teacher.py"]
     added: list[Entry] = []
     for file in files:
         before = {*chain(*(registry.names() for registry in REGISTRIES.values()))}

@@ -79,6 +79,7 @@ def to_html(
     tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
     by_size = tasks.sort_values("bag_size", key=lambda sizes: sizes.map(lambda size: size or 0), kind="stable")["bags"]
     present = {ANCHOR: report.robustness, "plots": plots[1:]}
+    tabs = TABS | ({"leaderboard": "The paper’s datasets"} if beside else {})
     return _rendered(
         words=words,
         title=report.title,
@@ -86,7 +87,7 @@ def to_html(
         beside=beside,
         data=_compressed(_page_data(boards, links) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
         warnings=report.warnings,
-        tabs={name: title for name, title in TABS.items() if present.get(name, True)},
+        tabs={name: title for name, title in tabs.items() if present.get(name, True)},
         boards=shown,
         families=_distinct(family for board in shown for family in board["families"]),
         datasets=_distinct(tasks["dataset"]),

@@ -128,10 +128,11 @@ class Standings:
         return words.clean(f"{given}, {best}, in {words.bags_words(first['bagging'])}.")
 
     def verdict(self) -> str:
-        """Return how many methods are significantly worse than the first, and which are as good; "" if not tested."""
-        if self.compared.empty:
-            return ""
+        """Return how many methods are significantly worse than the first, and which are as good."""
         over, datasets = self.facts["compared_over"], self.facts["datasets"]
+        if self.compared.empty:
+            is_board = len(self.ranked) > 1 and datasets > 1
+            return words.caption("untested", over=over, differs=over != f"{datasets} datasets") if is_board else ""
         return words.caption(
             "verdict",
             first=_labels(self.ranked[:1])[0],
@@ -155,7 +156,8 @@ class Standings:
         ranked, roles = self.ranked, self.lines["role"]
         floor = ranked[MOST_ROWS:][ranked["role"][MOST_ROWS:] == "floor"][:1]
         shown = concat([ranked[:MOST_ROWS], floor, self.lines[roles == "control"], _ceilings(self.lines)[:1]])
-        hidden = len(ranked) - MOST_ROWS - len(floor)
+        place = ranked.index.get_loc(floor.index[0]) if len(floor) else len(ranked)
+        gaps = {MOST_ROWS + len(floor): len(ranked) - place - 1, MOST_ROWS: place - MOST_ROWS}
         columns = {
             Heading("rank"): [Field.number(rank, 0) for rank in shown["rank"]],
             Heading("method", numeric=False): [*map(Field.text, _labels(shown, marked=True))],
@@ -164,8 +166,9 @@ class Standings:
             fields = column.fields(shown)
             if ranked.empty or not all(field.is_empty for field in fields[: len(ranked)]):
                 columns[column.heading(self.metric)] = fields
-        for place, fields in enumerate(columns.values() if hidden > 0 else ()):
-            fields.insert(MOST_ROWS, Field.text(f"… {hidden} more entries" if place == 1 else ""))
+        for row, hidden in gaps.items():
+            for number, fields in enumerate(columns.values() if hidden > 0 else ()):
+                fields.insert(row, Field.text(f"… {hidden} more" if number == 1 else ""))
         return ReportTable("", self.title, "", [*columns.items()])
 
 

@@ -152,7 +152,9 @@ def _robustness(board: Board, name: str) -> Iterator[Drawing]:
         "robustness",
         figure,
         least=names[ranking.index[0]],
-        most=names[ranking.index[-1]],
+        first=names[board.ranked[0]],
+        place=ranking.index.get_loc(board.ranked[0]) + 1,
+        number=len(ranking),
         tasks=plural(int(drawn["tasks"].max()), "task"),
         hidden=len(ranking) - len(drawn),
     )
@@ -247,11 +249,12 @@ def _bag_sizes(board: Board, name: str) -> Iterator[Drawing]:
     """Draw leader, best network and floor on datasets with several bag sizes. They need more than half of the tasks."""
     sized = board.tasks[board.tasks["bag_size"].notna()]
     sizes = {dataset: [*tasks.index] for dataset, tasks in sized.groupby("dataset", sort=False) if len(tasks) > 1}
-    drawn = dict([*sizes.items()][:_MOST_DATASETS])
+    drawn = dict(sorted(sizes.items(), key=lambda of: -len(of[1]))[:_MOST_DATASETS])
     tasks = [task for of_dataset in drawn.values() for task in of_dataset]
     means, stds = (board.scores[part].unstack("entry") for part in ("mean", "std"))
     lacking = means.loc[tasks, board.learners].isna().sum()
-    entries = _prominent(board, lacking.index[2 * lacking < len(tasks)], len(LOOKS[:3]))
+    varied = lacking.index[2 * lacking < len(tasks)].difference(board.constants, sort=False)
+    entries = _prominent(board, varied, len(LOOKS[:3]))
     if not entries:
         return
     names = _labels(board)
@@ -271,10 +274,10 @@ def _bag_sizes(board: Board, name: str) -> Iterator[Drawing]:
     panels.label("rows of a bag", _metric_text(board))
     _legend(panels.figure)
     leader = next((entry for entry in board.ranked if entry in entries), entries[0])
-    ends = [[of_dataset[end] for of_dataset in drawn.values()] for end in (0, -1)]
-    losses = means.loc[ends[0], leader].to_numpy() - means.loc[ends[1], leader].to_numpy()
-    losses = losses[~np.isnan(losses)]
-    smallest, largest = (board.tasks["bag_size"][tasks] for tasks in ends)
+    small, large = sized["bag_size"].min(), sized["bag_size"].max()
+    by_size = sized.assign(score=means[leader]).pivot_table("score", "dataset", "bag_size")
+    losses = by_size.get(small, np.nan) - by_size.get(large, np.nan) if len(by_size) else Series(dtype=float)
+    losses = losses.dropna()
     yield _of_board(
         board,
         name,
@@ -282,8 +285,8 @@ def _bag_sizes(board: Board, name: str) -> Iterator[Drawing]:
         panels.figure,
         first=names[leader],
         lost=board.sign * losses.mean() if len(losses) else None,
-        small=f"{min(smallest):,}",
-        large=f"{max(largest):,}",
+        small=f"{small:,}",
+        large=f"{large:,}",
         number=len(losses),
     )
 
