@@ -11,7 +11,6 @@ and on the others, which judge it.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,9 @@ import click
 import numpy as np
 import pandas as pd
 from scipy.special import log_softmax, softmax
+from sklearn.base import clone
 
 from llpbench.core.bags import FloatArray, Rows
-from llpbench.core.cell import Protocol
 from llpbench.core.metrics import test_metrics
 from llpbench.core.registry import METHODS
 from llpbench.core.seeding import generator
@@ -51,20 +50,7 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
 }
 CERTAIN = 1e-3
 """smallest probability of a member that gives probabilities"""
-NETWORK = FitSettings(
-    method="bag-contrast",
-    params={},
-    ensemble=1,
-    seed=0,
-    encoder="mlp",
-    encoder_params={},
-    pretraining="none",
-    pretraining_params={},
-    protocol=Protocol(100, 10, 2),
-    validation=0.1,
-    device="cpu",
-    numbers="z",
-)
+NETWORK = FitSettings("bag-contrast", device="cpu", numbers="z")
 """of bag-contrast, which chooses its epoch by a tenth of the training bags, since `auto` has no labels"""
 
 
@@ -84,7 +70,7 @@ def measure(dataset: str, bagging: str, seed: int, most: int | None) -> dict[str
         for name, part in zip(UNION, (union.process, union.refitted, union.counted), strict=True)
     }
     cardinalities = task.schema.cardinalities
-    network = replace(NETWORK, seed=seed).fit(task.train, cardinalities)
+    network = clone(NETWORK).set_params(random_state=seed)._predictor(task.train, cardinalities, 1)
     others = {name: fitted(name) for name in ("count-linear", "bag-mean-linear")} | {"bag-contrast": network}
     members |= {name: np.log(predict(rows).clip(CERTAIN)) for name, predict in others.items()}
     auc = {

@@ -65,7 +65,7 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.owndata.classifier import LLPClassifier as LLPClassifier
     from llpbench.owndata.cross_tables import CrossTable as CrossTable
     from llpbench.owndata.cross_tables import cross_table as cross_table
-    from llpbench.owndata.scoring import bag_scorer as bag_scorer
+    from llpbench.owndata.fitted import bag_scorer as bag_scorer
     from llpbench.tables.number_text import as_numbers as as_numbers
     from llpbench.tables.texts import as_text as as_text
 
@@ -93,7 +93,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "owndata.cross_tables": ("CrossTable", "cross_table"),
     "tables.number_text": ("as_numbers",),
     "tables.texts": ("as_text",),
-    "owndata.scoring": ("bag_scorer",),
+    "owndata.fitted": ("bag_scorer",),
 }
 """where each public name stands"""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -32,12 +32,10 @@ from llpbench.tables.column_names import csv_parts
 from llpbench.training.memory import keep_freed
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Index
+    from pandas import DataFrame
 
-    from llpbench.core.effects import FeatureEffect
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.in_batches import FileRows
-    from llpbench.tables.csv_dialect import FileFormat
+    from llpbench.owndata.own_files import FileRows
 
 _PATH = AnyPath(path_type=Path)
 _MOST_LINES = 12
@@ -62,13 +60,10 @@ class _Files:
     @contextmanager
     def read(self, *, bags_optional: bool = False) -> Iterator[tuple[FileRows, list[str]]]:
         """Yield the rows with their model, and the columns of rows. Errors get the names of flags."""
-        import pandas as pd
-
-        from llpbench.owndata.bag_files import BagFile, require_common_bags
         from llpbench.owndata.classifier import LLPClassifier
         from llpbench.owndata.fitting import is_network
-        from llpbench.owndata.in_batches import FileRows
-        from llpbench.tables.bag_keys import bag_keys, bags_as_texts
+        from llpbench.owndata.own_files import BagFile, FileRows, require_common_bags
+        from llpbench.tables.bag_keys import bag_index, bag_keys, bags_as_texts
         from llpbench.tables.column_names import column_of
         from llpbench.tables.row_files import RowBatch, RowBatches
 
@@ -81,8 +76,20 @@ class _Files:
                 f"the model in {str(self.model)!r} was fitted to an array without column names. Fit it to a frame."
             )
         with warnings_as_lines():
+            columns, as_in_fit = model._model.columns, model.reading_
+            kept_keys = as_in_fit.get("keys", [])  # columns of bag labels are read as unchanged text
+            types = dict.fromkeys(columns.texts, "text") | dict.fromkeys(columns.numeric, "number")
+            wanted, form = [str(name) for name in model.feature_names_in_], self.formats.rows
             with reading("rows"):
-                batches = RowBatches(self.rows, **_as_in_fit(model, possible_names(self.bag_column), self.formats.rows))
+                batches = RowBatches(
+                    self.rows,
+                    {name: kind for name, kind in types.items() if name not in kept_keys},
+                    keys=possible_names(self.bag_column),
+                    features=[name for name in wanted if name not in kept_keys],
+                    form=replace(form, missing=(*form.missing, *as_in_fit.get("missing", ()))),
+                    decimals=as_in_fit.get("decimals", {}),
+                    columns=[(name,) for name in wanted],
+                )
                 frame = batches.rows_or_head(head=large)
             known = list(frame.columns)
             names, of_bags = key_names(self.bag_column, known) if self.bag_column else ([], [])
@@ -108,34 +115,19 @@ class _Files:
             elif self.bags is not None and table is not None:
                 require_common_bags(bag_keys(frame, names, self.rows), table, self.rows, self.bags)
             if self.drop_unmatched:
-                frame = self._with_known_bags(frame, names, pd.Index(model.bags_) if table is None else table.index)
-            every = batches if large else [RowBatch(frame, self.rows, 0, alone=True)]
-            total = batches.total if large else len(frame)
+                if not names:
+                    raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")
+                there = bag_index(bag_keys(frame, names, self.rows)).isin(model.bags_ if table is None else table.index)
+                if not there.any():
+                    told = f"no row of {str(self.rows)!r} has a bag with counts. Use the names of bags of fit."
+                    raise LLPBenchError(told)
+                if not there.all():
+                    dropped = f"{int((~there).sum()):,} of {plural(len(there), 'row')} without a known bag"
+                    echo(f"dropped {dropped}", err=True)
+                frame = frame[there]
+            every, total = (batches, batches.total) if large else ([RowBatch(frame, self.rows, 0, True)], len(frame))
             with reading("rows") if large else nullcontext():
-                yield (
-                    FileRows(
-                        model=model,
-                        batches=every,
-                        total=total,
-                        keys=names,
-                        counts=counts,
-                        weight_column=self.weight_column,
-                    ),
-                    known,
-                )
-
-    def _with_known_bags(self, frame: DataFrame, names: list[str], bags: Index) -> DataFrame:
-        """Return the rows whose bag has counts."""
-        from llpbench.tables.bag_keys import bag_index, bag_keys
-
-        if not names:
-            raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")
-        there = bag_index(bag_keys(frame, names, self.rows)).isin(bags)
-        if not there.any():
-            raise LLPBenchError(f"no row of {str(self.rows)!r} has a bag with counts. Use the names of bags of fit.")
-        if not there.all():
-            echo(f"dropped {int((~there).sum()):,} of {plural(len(there), 'row')} without a known bag", err=True)
-        return frame[there]
+                yield FileRows(model, every, total, names, counts, self.weight_column), known
 
 
 def _applying(command: Any) -> Any:
@@ -169,22 +161,6 @@ _APPLYING_OPTIONS = (
 )
 
 
-def _as_in_fit(model: LLPClassifier, keys: list[str], form: FileFormat) -> dict[str, Any]:
-    """Return arguments of `RowBatches`, so that rows are read as in `fit`."""
-    learned = model._model.columns
-    types = dict.fromkeys(learned.texts, "text") | dict.fromkeys(learned.numeric, "number")
-    kept_keys = model.reading_.get("keys", [])  # columns of bag labels are read as unchanged text
-    wanted = [str(name) for name in model.feature_names_in_]
-    return {
-        "types": {name: kind for name, kind in types.items() if name not in kept_keys},
-        "keys": keys,
-        "features": [name for name in wanted if name not in kept_keys],
-        "form": replace(form, missing=(*form.missing, *model.reading_.get("missing", ()))),
-        "decimals": model.reading_.get("decimals", {}),
-        "columns": [(name,) for name in wanted],
-    }
-
-
 @own_data_command(
     examples=(
         "llpbench predict model new.csv --out predictions.csv",
@@ -203,7 +179,7 @@ def predict(files: _Files, whole_bags: bool) -> int:
     number of people of each class. In a .csv result, an apostrophe is put before texts that a spreadsheet would read as
     formulas.
     """
-    from llpbench.owndata.progress import progress_display
+    from llpbench.owndata.fitting import progress_display
 
     out = files.out
     people = ["--weight-column"] * (files.weight_column is not None) + ["--drop-unmatched"] * files.drop_unmatched
@@ -269,9 +245,9 @@ def estimate(
     outside _min and _max.
     """
     from llpbench.owndata.doubts import CONFOUNDED
+    from llpbench.owndata.fitting import progress_display
     from llpbench.owndata.group_estimates import ALL, NUMBERS
     from llpbench.owndata.logit_draws import ProcessDraws
-    from llpbench.owndata.progress import progress_display
     from llpbench.tables.column_names import split_names
     from llpbench.tables.writing import written
 
@@ -299,7 +275,12 @@ def estimate(
     groups, bags = len(overall) // overall["class"].nunique(), len(found[keys].drop_duplicates()) - 1
     shown = _where(found, wanted, keys) if wanted else overall
     if plot is not None:
-        _draw_groups(overall, names, drawn, plot)
+        from llpbench.report.plots.layout import save_figure
+        from llpbench.report.plots.own_figures import group_shares
+
+        lines = overall[overall["class"] == drawn]
+        share, title = lines["count"].sum() / overall["count"].sum(), f"Share of {drawn} by {', '.join(names)}"
+        save_figure(lambda: group_shares(lines, names, share, f"{title}, with 95 % intervals"), plot)
     _show_groups(shown, names, ", ".join(where) if wanted else "all bags")
     if (draws := ProcessDraws.of(model._model.predictor)) is not None:
         unexplained = f"{100 * draws.process.unexplained:.0f} % of the variance of bags"
@@ -329,7 +310,6 @@ def _where(found: DataFrame, wanted: dict[str, str], bags: list[str]) -> DataFra
 
 
 def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
-    """Print shares with their intervals, at most `_MOST_LINES`."""
     shown = lines.head(_MOST_LINES)
     shares = map(percent, *(shown[name] for name in ("share", "share_lower", "share_upper")))
     keys = shown[[*names, "class"]].astype(object).fillna("(missing)").to_numpy()
@@ -339,26 +319,11 @@ def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
     show_texts(f"Groups in {which}", caption, [*names, "class", "share"], rows)
 
 
-def _draw_groups(overall: DataFrame, names: list[str], label: Any, plot: Path) -> None:
-    from llpbench.report.plots.layout import save_figure
-    from llpbench.report.plots.own_figures import group_shares
-
-    total, overall = overall["count"].sum(), overall[overall["class"] == label]
-    share = overall["count"].sum() / total
-    title = f"Share of {label} by {', '.join(names)}, with 95 % intervals"
-    save_figure(lambda: group_shares(overall, names, share, title), plot)
-
-
 @click.command(cls=Command, examples=("llpbench effects model", "llpbench effects model --class yes --out effects.svg"))
-@click.argument("model", type=AnyPath(path_type=Path))
+@click.argument("model", type=_PATH)
 @click.option("--class", "label", metavar="NAME", help="Class whose effects are shown. [default: the last]")
 @click.option(
-    "--out",
-    type=AnyPath(path_type=Path),
-    metavar="FILE",
-    default="effects.png",
-    show_default=True,
-    help="Plot: .png, .svg or .pdf.",
+    "--out", type=_PATH, metavar="FILE", default="effects.png", show_default=True, help="Plot: .png, .svg or .pdf."
 )
 @plugin_option
 def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) -> int:
@@ -376,20 +341,15 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
     name = _class_of(fitted, label)
     found = fitted.effects(name)
     save_figure(lambda: effect_panels(found, f"{model}: effects on {name}"), out)
-    print_table(["feature", "importance", "undetermined", "lowest", "", "highest", ""], _effect_rows(found))
-    echo(f"{model}, {len(fitted.bags_):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
-    return 0
-
-
-def _effect_rows(effects: Sequence[FeatureEffect]) -> Iterator[Sequence[str]]:
-    """Yield effects of features: size, uncertainty, and where they are lowest and highest."""
-    from llpbench.core.effects import FeatureEffects
-
-    for effect in FeatureEffects(effects).strongest(12):
+    rows = []
+    for effect in found.strongest(12):
         ends = []
         for place in (int(effect.values.argmin()), int(effect.values.argmax())):
             ends += [f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}", effect.bin_text(place)]
-        yield effect.name, f"{effect.importance:.2f}", f"{effect.undetermined:.2f}", *ends
+        rows.append([effect.name, f"{effect.importance:.2f}", f"{effect.undetermined:.2f}", *ends])
+    print_table(["feature", "importance", "undetermined", "lowest", "", "highest", ""], rows)
+    echo(f"{model}, {len(fitted.bags_):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
+    return 0
 
 
 def check_plot(path: Path, flag: str) -> None:
@@ -403,7 +363,6 @@ def check_plot(path: Path, flag: str) -> None:
 
 
 def _class_of(model: LLPClassifier, label: str | None, flag: str = "--class") -> Any:
-    """Return the class that `flag` names, or the last one."""
     names = {str(name): name for name in model.classes_.tolist()}
     if label is not None and label not in names:
         raise LLPBenchError(f"{flag} must be one of {', '.join(names)}, got {label!r}.")

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from llpbench.owndata.doubts import Doubts
 
 _PATH = AnyPath(path_type=Path)
-
-
 _LEARNING_OPTIONS = (
     click.argument("rows", type=_PATH),
     click.option(
@@ -105,9 +103,7 @@ _LEARNING_OPTIONS = (
 
 
 def _learning(command: Any) -> Any:
-    """Add `_LEARNING_OPTIONS`. The command gets the `features` of rows, the `data` of bags, how rows were `read`, and
-    its own options.
-    """
+    """Add `_LEARNING_OPTIONS`. The command gets `features`, `data`, how rows were `read`, and its own options."""
     own = {*inspect.signature(command).parameters}
 
     @functools.wraps(command)
@@ -140,16 +136,12 @@ def _read(
     time_column: str | None = None,
     **facts: Any,
 ) -> tuple[DataFrame, BagData, dict[str, Any]]:
-    """Return the features of rows, the data of bags, and how rows were read (`LLPClassifier.reading_`).
-
-    `facts` are options that `BagData.read` has as well, by the same name.
-    """
+    """Return the features of rows, the data of bags (`facts`: options of `BagData.read`), and how rows were read."""
     import pandas as pd
 
     from llpbench.owndata.bag_data import BagData
-    from llpbench.owndata.bag_files import BagFile, one_per_bag, require_common_bags
-    from llpbench.owndata.in_batches import draw_bags
-    from llpbench.owndata.progress import progress_display
+    from llpbench.owndata.fitting import progress_display
+    from llpbench.owndata.own_files import BagFile, draw_bags, one_per_bag, require_common_bags
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys
     from llpbench.tables.column_names import column_of, matching_column, split_names
@@ -165,8 +157,7 @@ def _read(
     def named(names: Iterable[str]) -> list[str]:
         return [str(column_of(frame, name, rows).name) for name in names]
 
-    known = list(frame.columns)
-    one = len(bags) == 1
+    known, one = list(frame.columns), len(bags) == 1
     if not one and len(bags) != len(bag_column):
         raise LLPBenchError(
             f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(bag_column)}. Give each "
@@ -179,24 +170,21 @@ def _read(
     with warnings_as_lines(), reading("bags"):
         more = columns | {"size_column": size_column, "time_column": time_column, "form": formats.bags}
         tables = [BagFile(path, of_bags, **more).read(known) for path, _, of_bags in groupings]
-    out = named(split_names(leave_out, known))
+    out = named(split_names(leave_out, known)) + named([weight_column] if weight_column is not None else [])
     texts = named(name for name, kind in kinds.items() if kind == "text")
     if large:
         with warnings_as_lines(), reading("rows"), progress_display() as progress:
-            drawn: dict[str, Any] = {"seed": seed, "drop_unmatched": drop_unmatched, "progress": progress}
-            frame, tables[0], message = draw_bags(batches, groupings[0][1], tables[0], most_rows, **drawn)
-        if message:
-            echo(f"llpbench: {message}", err=True)
+            frame, tables[0] = draw_bags(batches, groupings[0][1], tables[0], most_rows, seed, drop_unmatched, progress)
+        if drawn := frame.attrs.get("drawn"):
+            echo(f"llpbench: {drawn}", err=True)
     decimals = frame.attrs["decimals"]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
     weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
-    out += named([weight_column] if weight_column is not None else [])
-    table = tables[0]
     keys = [bag_keys(frame, names, rows) for _, names, _ in groupings]
     for (path, *_), of_row, of_bags in zip(groupings, keys, tables, strict=True):
         require_common_bags(of_row, of_bags.get("counts", of_bags.get("proportions")), rows, path)
     names = [*dict.fromkeys(name for _, own, _ in groupings for name in own)]
-    key_columns = named(names)
+    key_columns, table = named(names), tables[0]
     times = table.pop("time", None)
     if time_column is not None:
         if matching_column(time_column, known):
@@ -293,8 +281,7 @@ def fit(
     a folder or a quoted pattern.
     """
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.fitting import AUTO, YARDSTICK, takes_encoder
-    from llpbench.owndata.progress import progress_display
+    from llpbench.owndata.fitting import AUTO, YARDSTICK, progress_display, takes_encoder
     from llpbench.owndata.storing import require_free
 
     named = click.get_current_context().get_parameter_source("encoder") is ParameterSource.COMMANDLINE
@@ -324,25 +311,24 @@ def fit(
             "better than their mean share",
             err=True,
         )
-    left = model.left_out_
+    left, several = model.left_out_, data.groupings > 1
     if left["rows"] or left["bags"]:
-        known = "known bag in one of the groupings" if data.groupings > 1 else "known bag"
+        known = "known bag" + " in one of the groupings" * several
         echo(f"dropped: {plural(left['rows'], 'row')} without a {known}, {plural(left['bags'], 'bag')} without rows")
-    if left["suppressed"]:
-        echo(f"suppressed: {plural(left['suppressed'], 'bag')} with missing counts in BAGS")
-    if left["impossible"]:
-        echo(f"suppressed: {plural(left['impossible'], 'bag')} with counts that do not fit their rows")
-    classes = model.classes_.tolist()
-    spaced = any(" " in str(label) for label in classes)
+    for kind, what in (("suppressed", "missing counts in BAGS"), ("impossible", "counts that do not fit their rows")):
+        if left[kind]:
+            echo(f"suppressed: {plural(left[kind], 'bag')} with {what}")
+    classes = [str(label) for label in model.classes_]
+    if any(" " in label for label in classes):
+        classes = [*map(repr, model.classes_.tolist())]
     unused = left["suppressed"] + left["impossible"]
-    not_used = f" ({unused:,} of them not used)" if unused else ""
-    people = plural(len(features) if data.groupings > 1 else int(model.bag_sizes_.sum()), "row")
+    people = plural(len(features) if several else int(model.bag_sizes_.sum()), "row")
     if data.labels.weights is not None:
         people = f"{plural(len(features), 'row')} for {model.bag_sizes_.sum():,.10g} people"
     echo(
-        f"{f'auto ({AUTO})' if method == 'auto' else method}, {people} in "
-        f"{plural(len(model.bags_), 'bag')}{not_used}, {plural(model.n_features_in_, 'feature')}, classes "
-        f"{', '.join(map(repr if spaced else str, classes))}: fitted in {seconds:.1f} s, saved in {out}"
+        f"{f'auto ({AUTO})' if method == 'auto' else method}, {people} in {plural(len(model.bags_), 'bag')}"
+        f"{f' ({unused:,} of them not used)' * bool(unused)}, {plural(model.n_features_in_, 'feature')}, classes "
+        f"{', '.join(classes)}: fitted in {seconds:.1f} s, saved in {out}"
     )
     if model.distinct_rows_ is not None:
         echo(f"{plural(model.distinct_rows_, 'distinct row')}: rows with the same features are computed once")
@@ -398,26 +384,25 @@ def choose(
 
 
 def _show_board(found: MethodChoice) -> None:
-    """Print the board, with some more criteria than that of the recommendation."""
     from llpbench.core.criteria import CRITERIA
     from llpbench.owndata.choosing import DECIDES
 
-    digits, failures = {DECIDES: 4, "l1": 3, "mpiou": 3, "likelihood": 3}, []
-    rows = []
+    digits, rows, failures = {DECIDES: 4, "l1": 3, "mpiou": 3, "likelihood": 3}, [], ""
     for row in found.board.to_dict("records"):
-        against = f"{row['gain']:+.4f} [{row['low']:.4f}, {row['high']:.4f}]"
-        if row["failure"]:
-            failures.append(f" {row['method']} failed: {row['failure']}")
         numbers = [f"{row[name]:.{places}f}" for name, places in {**digits, "seconds": 1}.items()]
+        against = f"{row['gain']:+.4f} [{row['low']:.4f}, {row['high']:.4f}]"
         numbers.insert(1, "–" if row["method"] == found.reference else against)
-        rows.append([row["method"], *(["–", "failed", *["–"] * len(digits)] if row["failure"] else numbers)])
+        if row["failure"]:
+            failures += f" {row['method']} failed: {row['failure']}"
+            numbers = ["–", "failed", *["–"] * len(digits)]
+        rows.append([row["method"], *numbers])
     folds = plural(len(found.folds) // found.folds["method"].nunique(), "fold")
     tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in digits)
     show_texts(
         "Methods on held-out bags",
         f"Means over {folds} of {'later ' if found.later else ''}held-out bags ({tells}). Differences are of the first "
         "criterion; positive is better. Intervals have 95 % confidence for all differences together and are corrected "
-        f"for folds that share training bags (Nadeau & Bengio 2003).{''.join(failures)}",
+        f"for folds that share training bags (Nadeau & Bengio 2003).{failures}",
         ["method", DECIDES, f"against {found.reference}", *[*digits][1:], "seconds"],
         rows,
     )

@@ -60,10 +60,26 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def called(missing: Sequence[str], **given: Any) -> Any:
-        values = {name: _by_role(given.pop(name), f"--{name.replace('_', '-')}") for name in _OF_FORMAT}
+        found: dict[str, dict[str, Any]] = {role: {} for role in _ROLES}
+        for name in _OF_FORMAT:
+            flag = f"--{name.replace('_', '-')}"
+            for text in given.pop(name):
+                role, colon, value = text.partition(":")
+                roles, value = ((role,), value) if colon and role in _ROLES and value else (_ROLES, text)
+                for each in roles:
+                    if (before := found[each].setdefault(name, value)) != value:
+                        raise LLPBenchError(
+                            f"{flag} must be given once for {each.upper()}, got {before!r} and {value!r}. Leave one "
+                            "out."
+                        )
+        for of_role in found.values():
+            if not (skipped := of_role.get("skip_rows", "0")).isdecimal():
+                raise LLPBenchError(f"--skip-rows must be a whole number from 0, got {skipped!r}.")
+            of_role |= {"skip_rows": int(skipped)} if "skip_rows" in of_role else {}
         marks = tuple(mark for text in missing for mark in csv_parts(text))
-        formats = Formats(_format(values, "rows", marks), _format(values, "bags", ()))
-        return command(formats=formats, **given)
+        return command(
+            formats=Formats(FileFormat(**found["rows"], missing=marks), FileFormat(**found["bags"])), **given
+        )
 
     return add_options(called, _FORMAT_OPTIONS)
 
@@ -75,28 +91,6 @@ def reading(role: str) -> Iterator[None]:
         yield
     except LLPBenchError as error:
         raise type(error)(_PREFIXED.sub(rf"--\1 {role}:", error.message)) from error
-
-
-def _by_role(given: Sequence[str], flag: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in given:
-        role, colon, value = text.partition(":")
-        roles = (role,) if colon and role in _ROLES and value else _ROLES
-        value = value if len(roles) == 1 else text
-        for each in roles:
-            if each in found:
-                raise LLPBenchError(
-                    f"{flag} must be given once for {each.upper()}, got {found[each]!r} and {value!r}. Leave one out."
-                )
-            found[each] = value
-    return found
-
-
-def _format(given: dict[str, dict[str, str]], role: str, missing: tuple[str, ...]) -> FileFormat:
-    separator, decimal, encoding, skipped = (given[name].get(role) for name in _OF_FORMAT)
-    if skipped is not None and not skipped.isdecimal():
-        raise LLPBenchError(f"--skip-rows must be a whole number from 0, got {skipped!r}.")
-    return FileFormat(separator, decimal, encoding, None if skipped is None else int(skipped), missing)
 
 
 def read_pairs(texts: Iterable[str], flag: str) -> dict[str, str]:

@@ -147,17 +147,14 @@ class BagData:
             If the arguments do not fit together.
         """
         X, bags = as_pandas(X), as_pandas(bags)  # noqa: N806
-        for name, value, known in (
-            ("impossible", impossible, ("raise", "suppress")),
-            ("unmatched", unmatched, ("raise", "drop")),
-        ):
-            if value not in known:
-                raise LLPBenchError(f"{argument(name)} must be {' or '.join(map(repr, known))}, got {value!r}.")
+        for name, value, other in (("impossible", impossible, "suppress"), ("unmatched", unmatched, "drop")):
+            if value not in ("raise", other):
+                raise LLPBenchError(f"{argument(name)} must be 'raise' or {other!r}, got {value!r}.")
         if isinstance(noise, bool) or not (isinstance(noise, Real) and 0 <= noise <= _MOST_NOISE):
             raise LLPBenchError(
                 f"{argument('noise')} must be a standard deviation from 0 to {_MOST_NOISE:g}, got {noise!r}."
             )
-        ranges = RangedCounts.read(counts)
+        parts, ranges = RangedCounts.split(counts), None
         several = _are_groupings(bags)
         _require_together(
             sampled=sampled,
@@ -165,7 +162,7 @@ class BagData:
             noise=noise > 0,
             sizes=sizes is not None,
             groupings=several,
-            ranges=ranges is not None,
+            ranges=parts is not None,
             rest_as=rest_as is not None,
         )
         if as_shares and counts is None:
@@ -178,7 +175,9 @@ class BagData:
         else:
             of_rows = read_bag_labels(bags, X, weights)
             if counts is not None or proportions is not None or sizes is not None:
-                table = read_bag_table(proportions, counts if ranges is None else ranges.known, of_rows, sizes)
+                table = read_bag_table(proportions, counts if parts is None else parts[0], of_rows, sizes)
+            if parts is not None:
+                ranges = RangedCounts(*(read_bag_table(None, end, of_rows) for end in parts[1:]))
         if table is not None and unmatched == "drop":
             table = table.only(classes)
         if rest_as is not None and table is not None:
@@ -187,7 +186,7 @@ class BagData:
             table = table.with_rest(rest_as, of_rows)
             classes = [*classes, rest_as] if classes else None
         names = [name for each in (bags if several else [bags]) for name in _key_columns(X, each)]
-        kept = names if keep_key else []
+        out = [name for name in (*_key_columns(X, sample_weight), *names) if not keep_key or name not in names]
         return cls(
             labels=of_rows,
             table=table,
@@ -198,9 +197,7 @@ class BagData:
             drop_unmatched=unmatched == "drop",
             suppress_impossible=impossible == "suppress",
             bag_columns=tuple(dict.fromkeys(names)),
-            left_out=tuple(
-                dict.fromkeys(name for name in (*_key_columns(X, sample_weight), *names) if name not in kept)
-            ),
+            left_out=tuple(dict.fromkeys(out)),
             groupings=len(bags) if several else 1,
         )
 
@@ -214,7 +211,7 @@ class BagData:
         labels = self.labels.only(np.array([name in names for name in self.labels.names], dtype=bool))
         rows: BoolArray = labels.of_row >= 0
         table = None if self.table is None else self.table.of(names)
-        ranges = None if self.ranges is None else self.ranges.of(names, self.labels)
+        ranges = None if self.ranges is None else self.ranges.of(names)
         return replace(self, labels=labels.of_rows(rows), table=table, ranges=ranges), rows
 
     def rows(self, X: Any) -> Any:
@@ -227,7 +224,6 @@ class BagData:
 
 
 def _require_together(**given: bool) -> None:
-    """Raise `LLPBenchError` for arguments that exclude each other."""
     words = {"sampled": argument("sampled=True"), "as_shares": argument("as_shares=True")}
     words |= {"groupings": "several groupings", "ranges": "counts as ranges"}
     for one, others in (
@@ -260,7 +256,6 @@ _SAME_TOTAL = 0.5
 
 
 def _are_groupings(bags: Any) -> bool:
-    """Return whether `bags` are several groupings: a list of arrays, series, lists or frames."""
     own = (pd.Series, pd.DataFrame, np.ndarray, list)
     return isinstance(bags, list | tuple) and len(bags) > 0 and all(isinstance(each, own) for each in bags)
 
@@ -268,11 +263,7 @@ def _are_groupings(bags: Any) -> bool:
 def _read_groupings(
     X: Any, bags: Any, *, proportions: Any, counts: Any, weights: FloatArray | None
 ) -> tuple[BagLabels, BagTable]:
-    """Return the bags of the copies of all rows, one grouping after the other, and one table of all bags.
-
-    Raises `LLPBenchError` for another number of tables than of groupings, for bags of two groupings with the same
-    label, and for tables of different classes.
-    """
+    """Return the bags of the copies of all rows, one grouping after the other, and one table of all bags."""
     given, what = (counts, "counts") if proportions is None else (proportions, "proportions")
     if not isinstance(given, list | tuple) or len(given) != len(bags) or len(bags) < 2:
         raise LLPBenchError(f"{what} must be a list with one table for each of {len(bags)} groupings (at least 2).")
@@ -299,10 +290,7 @@ def _read_groupings(
 
 
 def _disagreement(frames: list[pd.DataFrame], labels: list[Any]) -> str:
-    """Return a message if counts of the same rows have different totals in two groupings; "" otherwise.
-
-    Totals are those of all rows, and of each bag that has all rows of some bags of another grouping.
-    """
+    """Return a message if counts of the same rows (in all, or in a bag of bags) differ in two groupings; else ""."""
     for frame, bags in zip(frames, labels, strict=True):
         if frame.isna().any(axis=None) or {*bags} != {*frame.index}:
             return ""  # not all rows are counted
@@ -321,10 +309,7 @@ def _disagreement(frames: list[pd.DataFrame], labels: list[Any]) -> str:
 
 
 def _disagreement_inside(inner: pd.DataFrame, lower: Any, outer: pd.DataFrame, upper: Any) -> str:
-    """Return a message if counts of an outer bag are not those of its inner bags; "" otherwise.
-
-    `lower` and `upper` are the inner and the outer bag of each row. Returns "" unless outer bags consist of inner ones.
-    """
+    """Return a message if outer bags consist of inner ones, but their counts do not; else ""."""
     outside = dict(zip(lower, upper, strict=True))
     if len({*zip(lower, upper, strict=True)}) > len(outside):
         return ""

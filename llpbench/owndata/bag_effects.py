@@ -108,7 +108,9 @@ class KnownBags:
             fitted, held_out = fitted[first], None if held_out is None else held_out[first]
         if held_out is None:
             return cls(1.0, np.nan, counts.bag_effects(log_of(fitted)))
-        spread, deviation = _spread_and_deviation(known, counts, log_of(held_out))
+        weights = softmax(_evidence(known, counts, log_of(held_out), _SPREADS, _TAUS) + np.log(_prior()))
+        spread = float(np.exp(weights.sum(axis=1) @ np.log(_SPREADS)))  # posterior means of logarithms
+        deviation = float(np.exp(weights.sum(axis=0) @ np.log(_TAUS)))
         spread = min(spread, _reliable(counts, fitted, held_out, deviation))
         spread = max(spread, min(1.0, _HARMLESS / max(_inside(log_of(fitted), counts), 1e-12)))
         logits = spread * log_of(fitted)
@@ -167,19 +169,18 @@ def _folds_of(proportions: FloatArray, folds: int, seed: int) -> IntArray:
     return fold
 
 
-def _spread_and_deviation(known: BaggedRows, counts: BagCounts, logits: FloatArray) -> tuple[float, float]:
-    """Return the posterior means of s and tau, computed in logarithms on a grid."""
-    evidence = np.zeros((len(_SPREADS), len(_TAUS)))
-    for i, spread in enumerate(_SPREADS):
+def _evidence(
+    known: BaggedRows, counts: BagCounts, logits: FloatArray, spreads: Sequence[float], taus: Sequence[float]
+) -> FloatArray:
+    """Return the log evidence of counts [spreads, taus] for held-out `logits`."""
+    evidence = np.zeros((len(spreads), len(taus)))
+    for i, spread in enumerate(spreads):
         scaled = spread * logits
         scaled = scaled + _level(scaled, known, weights=counts.weights)
         effects: FloatArray | None = None
-        for j, tau in enumerate(_TAUS):
+        for j, tau in enumerate(taus):
             effects, evidence[i, j] = _counts_evidence(counts, scaled, tau, effects)
-    weights = softmax(evidence + np.log(_prior()))
-    log_spread = float(weights.sum(axis=1) @ np.log(_SPREADS))
-    log_tau = float(weights.sum(axis=0) @ np.log(_TAUS))
-    return float(np.exp(log_spread)), float(np.exp(log_tau))
+    return evidence
 
 
 def _prior() -> FloatArray:
@@ -207,7 +208,6 @@ def _reliable(counts: BagCounts, fitted: FloatArray, held_out: FloatArray, devia
 
 
 def _means(values: FloatArray, counts: BagCounts) -> FloatArray:
-    """Return the means over bags [bags, classes] of values [rows, classes]."""
     return np.stack([counts.sums(each) for each in values.T], axis=1) / counts.sizes[:, None]
 
 
@@ -219,15 +219,13 @@ def _inside(logits: FloatArray, counts: BagCounts) -> float:
 
 
 def _counts_evidence(
-    counts: BagCounts, logits: FloatArray, tau: float, start: FloatArray | None = None
+    counts: BagCounts, logits: FloatArray, tau: float, start: FloatArray | None
 ) -> tuple[FloatArray, float]:
-    """Return effects, and the log evidence of counts: multinomial with the mean prediction of a bag.
-
-    The sum of independent rows varies slightly less. A normal approximation is too coarse for counts of 0 and 1.
-    """
+    """Return effects, and the log evidence of counts: multinomial with the mean prediction of a bag."""
     effects, evidence = counts.effects_of_spread(logits, tau, start)
     if counts.noise:
         return effects, evidence
+    # the sum of independent rows varies slightly less; a normal approximation is too coarse for counts of 0 and 1
     moved = logits + effects[counts.bag_of_row]
     of_counts = float((counts.counts * effects).sum() - counts.total(logsumexp(moved, axis=1)))
     proba = softmax(moved, axis=1).T
@@ -324,7 +322,6 @@ class BagCalibration:
     """log Bayes factor in nats of the predictions against a constant prediction, on held-out bags"""
 
     def __call__(self, proba: FloatArray) -> FloatArray:
-        """[rows, classes]"""
         return np.asarray(softmax(self.spread * log_of(proba) + self.offset, axis=1))
 
     @classmethod
@@ -332,13 +329,9 @@ class BagCalibration:
         """Return the calibration from predictions of the rows of `known`. Without held-out predictions s is 1."""
         if held_out is None:
             return cls(1.0, _level(log_of(fitted), known), 0.0)
-        counts, logits = BagCounts(known), log_of(held_out)
-        found = []
-        for spread in _CALIBRATIONS:
-            scaled = spread * logits
-            scaled = scaled + _level(scaled, known)
-            found.append(logsumexp([_counts_evidence(counts, scaled, tau)[1] for tau in _FEW_TAUS]))
-        weights = softmax(np.array(found) + np.log(_CALIBRATIONS))
+        evidence = _evidence(known, BagCounts(known), log_of(held_out), _CALIBRATIONS, _FEW_TAUS)
+        found = logsumexp(evidence, axis=1)
+        weights = softmax(found + np.log(_CALIBRATIONS))
         spread = float(weights @ np.array(_CALIBRATIONS))
         gain = float(logsumexp(found[1:]) - np.log(len(found) - 1) - found[0])
         return cls(spread, _level(spread * log_of(fitted), known), gain)

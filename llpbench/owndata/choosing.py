@@ -36,9 +36,8 @@ from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.doubts import Doubts
-from llpbench.owndata.fitting import AUTO, YARDSTICK, method_on_bags, require_whole
-from llpbench.owndata.progress import progress_display
-from llpbench.owndata.scoring import coarse_criteria
+from llpbench.owndata.fitted import coarse_criteria
+from llpbench.owndata.fitting import AUTO, YARDSTICK, method_on_bags, progress_display, require_whole
 from llpbench.owndata.weights import in_bags
 
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
@@ -197,7 +196,8 @@ def choose(
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
     candidates = {name: each for name, each in candidates.items() if name not in failures}
     reference = union if union in candidates else str(by_fold.groupby("method")[DECIDES].mean()[[*candidates]].idxmin())
-    ratio = _held_to_trained(parts[:finished], found)
+    known = ~np.isnan(found).any(axis=1)  # the ratio is that of held-out to training bags, mean over folds
+    ratio = float(np.mean([len(part.held) / (part.train & known).sum() for part in parts[:finished]]))
     boards = {name: compared(by_fold, name, ratio).set_index("method") for name in candidates}
     unsure = {name for name, each in boards.items() if each.loc[YARDSTICK, "high"] >= 0}
     board = boards[reference].reset_index()
@@ -216,12 +216,10 @@ def choose(
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason of a failure, on one line."""
     return one_line(str(error)) if isinstance(error, LLPBenchError) else fault(error)
 
 
 def _require_any(candidates: Mapping[str, Any], failures: Mapping[str, str]) -> None:
-    """Raise `LLPBenchError` if every method has failed."""
     if len(failures) == len(candidates):
         told = " ".join(f"{name}: {why}" for name, why in failures.items())
         raise LLPBenchError(f"every method failed. {told}")
@@ -238,11 +236,7 @@ def compared(folds: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:
 
 
 def _corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> tuple[float, float, float]:
-    """Return the mean of paired differences over folds, and the ends of its 95 % interval by the corrected resampled t.
-
-    The variance of the mean of J differences is (1/J + ratio) s^2 (Nadeau & Bengio 2003), because folds share training
-    bags. `ratio` is that of held-out to training bags. The level is divided by `comparisons` (Bonferroni).
-    """
+    """Return the mean of paired differences over folds, and its 95 % interval (corrected resampled t, Bonferroni)."""
     number, mean = len(differences), float(differences.mean())
     spread = np.sqrt((1 / number + ratio) * differences.var(ddof=1))
     half = float(student.ppf(1 - 0.025 / comparisons, number - 1) * spread)
@@ -250,11 +244,7 @@ def _corrected(differences: FloatArray, ratio: float, comparisons: int = 1) -> t
 
 
 def _advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure: Container[str]) -> tuple[str, str]:
-    """Return the recommended method, and the reasons. `unsure`: methods not significantly better than the baseline.
-
-    A method other than the reference is recommended only if it is significantly better and bags are not confounded. On
-    confounded bags, a method that predicts held-out bags well may rank rows in the wrong order.
-    """
+    """Return the recommended method, and the reasons. `unsure`: methods not significantly better than the baseline."""
     rows = {row["method"]: row for row in board.to_dict("records") if row["method"] not in (YARDSTICK, reference)}
     ahead = sorted((name for name, row in rows.items() if row["low"] > 0), key=lambda name: -rows[name]["gain"])
     behind = [name for name, row in rows.items() if row["high"] < 0]
@@ -328,10 +318,7 @@ class _Bagged:
         return self.data.some({self.names[bag] for bag in np.arange(len(self.names))[bags]})
 
     def judged(self, candidate: LLPClassifier, part: _Fold) -> dict[str, float]:
-        """Return criteria of a candidate on the held-out bags of a fold.
-
-        Predictions are mixed with uniform ones (`choose`).
-        """
+        """Return criteria of a candidate on the held-out bags of a fold; predictions are mixed with uniform ones."""
         clock = perf_counter()
         model, columns = self.fitted(candidate, part.train)
         seconds = perf_counter() - clock
@@ -380,7 +367,7 @@ class _Fold(NamedTuple):
 
 
 def _random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[_Fold]:
-    """Yield folds of random parts: each holds out one part of the bags with known counts and trains on all others."""
+    """Yield folds of random parts of the bags with known counts. All other bags are for training."""
     require_whole("repeats", repeats, 1)
     require_whole("random_state", seed, 0)
     known = _known(counts, folds)
@@ -392,10 +379,7 @@ def _random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> It
 
 
 def _later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[_Fold]:
-    """Yield folds of blocks by `times` [bags]: each holds out one block and trains on all earlier bags.
-
-    Blocks have about the same number of different times. The first block is never held out.
-    """
+    """Yield folds of blocks by `times` [bags], of about as many times each. All earlier bags are for training."""
     known = _known(counts, folds)
     moments = np.unique(times[known])
     if len(moments) <= folds:
@@ -428,14 +412,7 @@ def _as_times(values: Any, what: str = "time") -> FloatArray:
     raise LLPBenchError(f"{argument(what)} must be all numbers, or all dates such as 2024-03-31, got {example!r}.")
 
 
-def _held_to_trained(parts: Sequence[_Fold], counts: FloatArray) -> float:
-    """Return the ratio of held-out to training bags with known counts, mean over folds."""
-    known = ~np.isnan(counts).any(axis=1)
-    return float(np.mean([len(part.held) / (part.train & known).sum() for part in parts]))
-
-
 def _require_classes(counts: FloatArray, parts: Sequence[_Fold], classes: Sequence[Hashable]) -> None:
-    """Raise `LLPBenchError` if the training bags of a fold have only one class."""
     has = counts > 0  # [bags, classes], False if suppressed
     for part in parts:
         left = has[part.train].any(axis=0)
@@ -450,7 +427,6 @@ def _require_classes(counts: FloatArray, parts: Sequence[_Fold], classes: Sequen
 
 
 def _known(counts: FloatArray, folds: int) -> IntArray:
-    """Return the positions of the bags with known counts. Raises `LLPBenchError` if they are too few."""
     require_whole("folds", folds, 2)
     known = np.flatnonzero(~np.isnan(counts).any(axis=1))
     if len(known) < max(folds, _FEWEST_BAGS):

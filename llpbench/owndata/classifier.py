@@ -9,19 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import pandas as pd
 
 from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import Rows
-from llpbench.core.cell import Protocol
 from llpbench.core.errors import LLPBenchError, warn
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.bag_effects import BagCalibration, few_positives_warning, rare_classes
 from llpbench.owndata.count_ranges import CountRanges
 from llpbench.owndata.doubts import Doubts, Union, sameness_warning
 from llpbench.owndata.fitted import FittedClassifier
-from llpbench.owndata.fitting import YARDSTICK, FitSettings, NetworkPredictor, is_network
+from llpbench.owndata.fitting import YARDSTICK, NetworkPredictor, is_network
 from llpbench.owndata.storing import FittedModel
 from llpbench.owndata.training_set import TrainingSet
 
@@ -113,41 +111,6 @@ class LLPClassifier(FittedClassifier):
 
     _ranges: CountRanges | None
 
-    def __init__(
-        self,
-        method: str = "auto",
-        *,
-        params: Mapping[str, Any] | None = None,
-        ensemble: int = 1,
-        random_state: int = 0,
-        encoder: str = "mlp",
-        encoder_params: Mapping[str, Any] | None = None,
-        pretraining: str = "none",
-        pretraining_params: Mapping[str, Any] | None = None,
-        epochs: int = 100,
-        patience: int = 10,
-        bags_per_step: int = Protocol.bags_per_step,
-        validation: float = 0.1,
-        device: str = "auto",
-        n_jobs: int | None = None,
-        numbers: str | None = None,
-    ) -> None:
-        self.method = method
-        self.params = params
-        self.ensemble = ensemble
-        self.random_state = random_state
-        self.encoder = encoder
-        self.encoder_params = encoder_params
-        self.pretraining = pretraining
-        self.pretraining_params = pretraining_params
-        self.epochs = epochs
-        self.patience = patience
-        self.bags_per_step = bags_per_step
-        self.validation = validation
-        self.device = device
-        self.n_jobs = n_jobs
-        self.numbers = numbers
-
     def fit(self, X: Any, bags: Any, **facts: Any) -> Self:
         """Fit the method to rows in bags.
 
@@ -180,90 +143,42 @@ class LLPClassifier(FittedClassifier):
         if data.groupings > 1 and is_network(self.method):
             raise LLPBenchError(f"several groupings need a direct method, got {self._method!r}. Use method='bag-gp'.")
         X = data.rows(X)  # noqa: N806
-        given = TrainingSet.read(X, data, self._settings().scaling)
+        given = TrainingSet.read(X, data, self._scaling())
         if given.ranges is not None:
             with self._threads(len(given.known.bag_of_row)):
                 held_out = self._held_out_predictions(given.known, given.columns.cardinalities)
             given = given.with_expected_counts(held_out)
         columns, train, known = given.columns, given.train, given.known
-        number = len(given.classes)
+        classes = given.bags.classes
         held_out = calibrated = None
         with self._threads(len(train.bag_of_row)):
-            predictor = self._settings().fit(train, columns.cardinalities)
+            predictor = self._predictor(train, columns.cardinalities, self.ensemble)
             step = -(-len(train.bag_of_row) // _TRIED)
-            tried = self._probabilities(predictor, Rows(*(part[::step] for part in train.rows)), number)
+            tried = self._probabilities(predictor, Rows(*(part[::step] for part in train.rows)), len(classes))
             (rare, calibrating), evidence = rare_classes(known), None
             if calibrating and self._method != YARDSTICK:
                 if rare:
                     held_out = self._held_out_predictions(known, columns.cardinalities)
-                calibrated = BagCalibration.learn(known, self._probabilities(predictor, known.rows, number), held_out)
+                fitted = self._probabilities(predictor, known.rows, len(classes))
+                calibrated = BagCalibration.learn(known, fitted, held_out)
                 evidence = calibrated.evidence if rare else None
             doubts = Doubts.of(predictor, known, evidence) if isinstance(predictor, Union) else None
         network = isinstance(predictor, NetworkPredictor)
         if network or not (rare or doubts or self._method == YARDSTICK):
             warn("same predictions", sameness_warning(tried, network=network))
         if rare:
-            warn("few positives", few_positives_warning(known, given.classes, calibrated))
+            warn("few positives", few_positives_warning(known, classes, calibrated))
 
-        exact = data.counted == "rows" and given.ranges is None
         named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
-        self._hold(
-            FittedModel(
-                columns=columns,
-                names=list(columns.names) if named else None,
-                predictor=predictor,
-                classes=given.classes,
-                positive=given.order.index(number - 1) if given.nameless else number - 1,
-                order=[given.order.index(column) for column in range(number)],
-                bags=list(given.bags),
-                counts=given.counts,
-                sizes=given.sizes,
-                deviation=data.noise,
-                of_rows=exact,
-                calibration=calibrated,
-                doubts=doubts,
-                left_out=given.left_out,
-                keys=[*data.left_out],
-                groupings=data.groupings,
-            )
-        )
+        facts = {"columns": columns, "named": named, "predictor": predictor, "bags": given.bags}
+        self._hold(FittedModel(**facts, calibration=calibrated, doubts=doubts))
         same = Distinct.of_rows(train.rows)
         self.distinct_rows_ = None if same is None else len(same.first)
         self._known, self._held_out, self._features_help = known, held_out, None
         self._ranges = given.ranges
-        self._table = data.table if exact else None
+        self._table = data.table if given.bags.of_rows else None
         warn("doubts", "" if doubts is None else doubts.warning)
         return self
-
-    def _hold(self, model: FittedModel) -> None:
-        """Make this the fitted model."""
-        self._model, self._table = model, None
-        self.classes_ = np.array(model.classes)
-        self.n_features_in_ = len(model.columns.names)
-        if model.names is not None:
-            self.feature_names_in_ = np.array(model.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.bags_ = pd.Series(model.bags, dtype=object).to_numpy()
-        self.bag_counts_, self.bag_sizes_ = model.counts, model.sizes
-        self.key_features_, self.groupings_ = model.keys, model.groupings
-        self.left_out_, self.doubts_, self.reading_ = model.left_out, model.doubts, model.reading
-
-    def _settings(self, ensemble: int | None = None) -> FitSettings:
-        return FitSettings(
-            method=self._method,
-            params=self.params or {},
-            ensemble=self.ensemble if ensemble is None else ensemble,
-            seed=self.random_state,
-            encoder=self.encoder,
-            encoder_params=self.encoder_params or {},
-            pretraining=self.pretraining,
-            pretraining_params=self.pretraining_params or {},
-            protocol=Protocol(self.epochs, self.patience, self.bags_per_step),
-            validation=self.validation,
-            device=self.device,
-            numbers=self.numbers,
-        )
 
     def set_params(self, **params: Any) -> Self:
         """Set arguments, as in scikit-learn. `params__strength` sets one value of the dictionary `params`."""

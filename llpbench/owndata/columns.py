@@ -38,10 +38,7 @@ class FeatureColumns:
     """Features of the training rows. Converts rows with the same columns to `Rows`."""
 
     def __init__(self, frame: pd.DataFrame, numbers: str = "z") -> None:
-        """Learn from the training rows. `numbers` is the scaling of numbers (`cell.NUMBERS`).
-
-        Raises `DataError` with the name of the column if its values cannot be used.
-        """
+        """Learn from training rows; `numbers` is their scaling. Raises `DataError` for unusable values."""
         self.names = [str(name) for name in frame.columns]
         repeated = sorted({name for name in self.names if self.names.count(name) > 1})
         if repeated:
@@ -93,22 +90,25 @@ class FeatureColumns:
         return sorted(found, key=lambda effect: effect.feature)
 
     def warning(self, rows: int) -> str:
-        """Return a message about columns with numbers far from all others in the training rows; else ""."""
-        return " ".join(told for name, each in self.ranges.items() if (told := each.warning(name, rows)))
+        return " ".join(
+            f"column {name!r} has values such as {each.example:.15g} in {each.far:,} of {plural(rows, 'row')}, far "
+            f"from all others ({each.low:g} to {each.high:g}). They count as missing. If they are errors, correct them "
+            "in the file."
+            for name, each in self.ranges.items()
+            if each.far
+        )
 
     def __call__(self, frame: pd.DataFrame, *, new: bool = True) -> Rows:
         """Convert rows with columns in any order. Raises `DataError` if the columns are not those of training.
 
-        Warns of `new` rows in which at least half of the values of a column are unknown categories or missing, and of
-        numbers far from those of training.
+        Warns of `new` rows with many unknown or missing values, and of numbers far from those of training.
         """
         names = [str(name) for name in frame.columns]
         absent, foreign = sorted(set(self.names) - set(names)), sorted(set(names) - set(self.names))
         if absent or foreign or len(names) > len(self.names):
             told = [f"lacks {plural(len(absent), 'column')} ({', '.join(absent[:5])})"] if absent else []
-            told += [f"has {plural(len(foreign), 'column')} that were not in fit ({', '.join(foreign[:5])})"] * bool(
-                foreign
-            )
+            if foreign:
+                told.append(f"has {plural(len(foreign), 'column')} that were not in fit ({', '.join(foreign[:5])})")
             raise DataError(f"{_ROWS} {' and '.join(told) or 'has a column twice'}. Give the columns of fit.")
         columns = {name: frame.iloc[:, names.index(name)] for name in self.names}
         numbers, codes = {}, {}
@@ -153,10 +153,7 @@ class FeatureColumns:
 
 
 def _codes_of(series: pd.Series, categories: Sequence[str]) -> IntArray:
-    """Return the position in `categories` of each text of a column `[rows]`; -1 if it is missing or unknown.
-
-    Whole numbers match with and without decimals, because pandas writes "7.0" if a column has missing values.
-    """
+    """Return the position in `categories` of each text [rows], -1 if unknown; "7.0" is 7."""
     is_numeric(series, _ROWS)
     codes, names = factorized(series)
     place = {text: index for index, text in enumerate(categories)}
@@ -226,20 +223,8 @@ class _NumberRange:
         values = np.where(values > self.high + _FAR * width, self.high + beyond, values)
         return np.asarray(np.where(values < self.low - _FAR * width, self.low - beyond, values))
 
-    def warning(self, name: str, rows: int) -> str:
-        """Return a message if values of training rows are far away; else ""."""
-        if not self.far:
-            return ""
-        return (
-            f"column {name!r} has values such as {self.example:.15g} in {self.far:,} of {plural(rows, 'row')}, far "
-            f"from all others ({self.low:g} to {self.high:g}). They count as missing. If they are errors, correct them "
-            "in the file."
-        )
-
     def warning_of_new(self, name: str, values: FloatArray) -> str:
-        """Return a message if at least half of the values of new rows are outside the range of training, or some are
-        far away; else "".
-        """
+        """Return a message if half of the values of new rows are outside the range, or some are far away; else ""."""
         width = self.high - self.low
         if width <= 0:
             return ""
@@ -257,7 +242,6 @@ class _NumberRange:
 
 
 def _number_range(values: FloatArray) -> _NumberRange:
-    """Return the range of a column of training rows (NaN where missing)."""
     known = np.sort(values[np.isfinite(values)].clip(-_LARGE, _LARGE))
     if len(known) < _FEWEST_ROWS:
         return _NumberRange(0.0, 0.0, 0, 0.0)

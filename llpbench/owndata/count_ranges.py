@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,7 +29,6 @@ from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, BagTable
-from llpbench.data.reading_bags import read_bag_table
 
 _NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?)"
 MOST = 1e15
@@ -66,18 +65,19 @@ _FORMS: dict[str, Callable[..., tuple[float, float]]] = {
 """texts that state ranges, and the ends of the range from the numbers in them"""
 
 
-@dataclass(frozen=True)
-class RangedCounts:
-    """Counts in the form in which they were given, with numbers instead of ranges."""
+class RangedCounts(NamedTuple):
+    """The ends of counts; some are ranges."""
 
-    known: Any
-    """NaN for ranges"""
-    low: Any
-    high: Any
+    low: BagTable
+    high: BagTable
 
-    @classmethod
-    def read(cls, counts: Any) -> Self | None:
-        """Return counts without their ranges; None if there are no ranges."""
+    def of(self, names: Container[Hashable]) -> RangedCounts:
+        """Return the ends of ranges of some bags, by name."""
+        return RangedCounts(self.low.of(names), self.high.of(names))
+
+    @staticmethod
+    def split(counts: Any) -> tuple[Any, Any, Any] | None:
+        """Return counts with NaN, the lower and the upper end in place of each range; None if there are no ranges."""
         found: list[Range] = []
 
         def pick(choose: Callable[[Range], float]) -> Any:
@@ -89,17 +89,8 @@ class RangedCounts:
 
             return _cells(counts, of)
 
-        ranges = cls(pick(lambda _: np.nan), pick(lambda each: each.low), pick(lambda each: each.high))
-        return ranges if found else None
-
-    def of(self, names: Container[Hashable], labels: BagLabels) -> Self:
-        """Return the ends of ranges of some bags, by name."""
-
-        def by_name(given: Any) -> pd.DataFrame:
-            table = read_bag_table(None, given, labels).of(names)
-            return pd.DataFrame(table.values, pd.Index(table.names, tupleize_cols=False), table.columns)
-
-        return replace(self, known=None, low=by_name(self.low), high=by_name(self.high))
+        made = pick(lambda _: np.nan), pick(lambda each: each.low), pick(lambda each: each.high)
+        return made if found else None
 
 
 def _cells(given: Any, of: Callable[[Any], Any]) -> Any:
@@ -126,10 +117,6 @@ class CountRanges:
     low: FloatArray
     """[ranges] fewest rows of the last class, in ascending order of classes"""
     high: FloatArray
-
-    def scaled(self, factor: FloatArray) -> CountRanges:
-        """Return the ranges in other units: multiplied by the `factor` [bags] of their bag."""
-        return replace(self, low=self.low * factor[self.bags], high=self.high * factor[self.bags])
 
     @classmethod
     def read(
@@ -180,11 +167,10 @@ class CountRanges:
         return likelihood.expected(logit(mean.clip(_LEAST, 1 - _LEAST)))
 
 
-def _two_columns(given: Any, labels: BagLabels, table: BagTable) -> FloatArray:
+def _two_columns(end: BagTable, labels: BagLabels, table: BagTable) -> FloatArray:
     """Return one end of all counts [bags, 2], NaN where suppressed. A single column becomes the last one."""
-    values = read_bag_table(None, given, labels)
-    at = values.rows_of(labels)
-    found = np.where((at >= 0)[:, None], values.in_order_of(table)[at], np.nan)
+    at = end.rows_of(labels)
+    found = np.where((at >= 0)[:, None], end.in_order_of(table)[at], np.nan)
     return np.asarray(np.column_stack([np.full(len(found), np.nan), found]) if found.shape[1] == 1 else found)
 
 
@@ -205,7 +191,10 @@ class _Likelihood:
 
     def expected(self, logits: FloatArray | None) -> FloatArray:
         """Return expected counts [ranges], given logits of mean predictions [bags]."""
-        centre = float(logit(np.clip(self._share(), 1e-4, 1 - 1e-4)))
+        middle = (self._ranges.low + self._ranges.high).sum() / 2
+        total = self._sizes[self._exact].sum() + self._sizes[self._ranges.bags].sum()
+        share = (self._counts.sum() + middle) / max(total, 1.0)
+        centre = float(logit(np.clip(share, 1e-4, 1 - 1e-4)))
         away = np.zeros(len(self._sizes)) if logits is None else logits - logits.mean()
         start, bounds = [centre, 0.0 if logits is None else 1.0, np.log(50.0)], [(-15, 15), (0, 1.5), (-1, 14)]
         if logits is None:
@@ -213,11 +202,6 @@ class _Likelihood:
         found = minimize(lambda t: -self._value(t, away), start, bounds=bounds, method="L-BFGS-B").x
         weights = self._of_ranges(found, away)
         return np.asarray((np.exp(weights - logsumexp(weights, axis=1, keepdims=True)) * self._points).sum(axis=1))
-
-    def _share(self) -> float:
-        middle = (self._ranges.low + self._ranges.high) / 2
-        total = self._sizes[self._exact].sum() + self._sizes[self._ranges.bags].sum()
-        return float((self._counts.sum() + middle.sum()) / max(total, 1.0))
 
     def _value(self, t: FloatArray, away: FloatArray) -> float:
         exact = _beta_binomial(self._counts, self._sizes[self._exact], t[0] + t[1] * away[self._exact], t[2])

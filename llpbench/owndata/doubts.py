@@ -125,12 +125,9 @@ def _counted_classes(counts: FloatArray) -> list[int]:
 
 
 def _noise(process: LogitProcess, classes: Sequence[int]) -> float:
-    """Return the posterior variance of effects, divided by itself plus the squared effects (means over rows).
-
-    With two classes, effects on one are minus those on the other, so one of them is enough.
-    """
+    """Return the posterior variance of effects, divided by itself plus the squared effects (means over rows)."""
     squares = variance = 0.0
-    for label in classes[:1] if len(process.offsets) == 1 else classes:
+    for label in classes[:1] if len(process.offsets) == 1 else classes:  # with two, effects on one mirror the other
         for effect in process.effects(label):
             squares += effect.importance**2
             variance += float(effect.weights @ effect.std**2)

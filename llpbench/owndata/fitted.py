@@ -5,38 +5,35 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
 from llpbench.blocks.assigning import assigned, log_of
-from llpbench.blocks.distinct import Distinct
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, Holdout, Rows
+from llpbench.core.criteria import CRITERIA
 from llpbench.core.effects import FeatureEffects
 from llpbench.core.errors import LLPBenchError, argument, either, warn
-from llpbench.core.method import Predictor
+from llpbench.core.metrics import holdout_criteria
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, near_names, shown
 from llpbench.data.reading_bags import as_pandas
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.bag_effects import FEWEST_BAGS, KnownBags, added_up, held_out_predictions, shows_features_help
 from llpbench.owndata.columns import as_frame
-from llpbench.owndata.doubts import Doubts
-from llpbench.owndata.fitting import AUTO, FitSettings, NetworkPredictor, own_code, threads_for
+from llpbench.owndata.fitting import MOST_PADDED, FitSettings
 from llpbench.owndata.group_estimates import GroupEstimates, Groups
 from llpbench.owndata.logit_draws import ProcessDraws
-from llpbench.owndata.scoring import bag_scorer, coarse_criteria
 from llpbench.owndata.storing import FittedModel
 from llpbench.owndata.weights import in_bags
-from llpbench.training.cell_runs import probabilities
 
 _BAG_GP = argument("method='bag-gp'")
 _OF_ALL = "counts= or proportions= of all bags of X", "their counts with --bags (a table of all bags in ROWS)"
+_RISKS = ("dsq", "easyllp")
 _MANY_UNKNOWN = 0.5
 """Share of rows without a known bag from which there is a warning."""
 
@@ -45,34 +42,27 @@ class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
     """A method was called before `fit`. It is scikit-learn's error and ours."""
 
 
-class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
     """Methods of a fitted `LLPClassifier`."""
 
-    method: str
-    random_state: int
-    device: str
-    n_jobs: int | None
-    classes_: Any
-    bags_: Any
-    bag_counts_: FloatArray
-    bag_sizes_: IntArray | FloatArray
-    key_features_: list[str]
-    reading_: dict[str, Any]
-    doubts_: Doubts | None
-    _model: FittedModel
     _known: BaggedRows
     """training rows of known bags; a loaded model has none"""
-    _table: BagTable | None
     _held_out: FloatArray | None
     _features_help: bool | None
 
-    @property
-    def _method(self) -> str:
-        return AUTO if self.method == "auto" else self.method
-
-    def _settings(self, ensemble: int | None = None) -> FitSettings:
-        """Return the settings of a fit."""
-        raise NotImplementedError
+    def _hold(self, model: FittedModel) -> None:
+        self._model, bags, names = model, model.bags, model.columns.names
+        self._table: BagTable | None = None
+        self.classes_ = np.array(bags.classes)
+        self.n_features_in_ = len(names)
+        if model.named:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.bags_ = pd.Series(bags.names, dtype=object).to_numpy()
+        self.bag_counts_, self.bag_sizes_, self.left_out_ = bags.counts, bags.sizes, bags.left_out
+        self.key_features_, self.groupings_ = bags.keys, bags.groupings
+        self.doubts_, self.reading_ = model.doubts, model.reading
 
     def predict_proba(self, X: Any, bags: Any = None) -> FloatArray:
         """Return probabilities [rows, classes] of rows, from features and, with `bags`, from the counts of their bags.
@@ -120,9 +110,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._adding_up(self._predicted(self._rows(X)), data)[1]
 
     def _adding_up(self, proba: FloatArray, data: BagData) -> tuple[FloatArray, Any]:
-        """Return probabilities and labels of rows that add up to the counts of bags, from predictions of the rows.
-
-        Labels of rows with weights are the most probable ones.
+        """Return probabilities and labels that add up to counts of bags, from predictions (labels only without
+        weights).
         """
         labels, found = self._counts_of_whole(data)
         nothing, weights = np.empty((len(proba), 0)), data.labels.weights
@@ -208,25 +197,17 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> pd.DataFrame:
         """Return the estimates of `estimate`. `rows` may be in files; those of about 2 million rows stay in memory."""
         labels, found = self._counts_of_whole(data)
-        whole, copies = in_bags(rows, labels, found, groups.of_row)
+        whole, copies = in_bags(rows, labels, found, [groups.of_row])
         warn("known groups", self._told_of_known_groups(groups, labels))
-        if copies is not None:
-            groups = replace(groups, of_row=groups.of_row[copies.places])
-            warn("rounded weights", copies.warning(len(rows.numeric)))
-        model, classes = self._model, self.classes_.tolist()
+        groups = replace(groups, of_row=groups.of_row[copies.places])
+        warn("rounded weights", copies.warning(len(rows.numeric)))
+        model, facts, classes = self._model, self._model.bags, self.classes_.tolist()
         some = [place for place, label in enumerate(classes) if among is None or label in among]
         if among is not None and ({*among} - {*classes} or len(some) < 2):
             raise LLPBenchError(f"{argument('among')} must name two classes or more of {classes}, got {[*among]!r}.")
-        estimates = GroupEstimates(
-            groups=groups,
-            bags=labels.names,
-            bag_names=[str(each) for each in labels.columns or [name]],
-            classes=classes,
-            among=some if len(some) < len(classes) else None,
-            ratio=1.0 if copies is None else copies.ratio,
-            seed=self.random_state,
-        )
-        if whole.known.all() and model.of_rows and not model.deviation:
+        chosen, names = some if len(some) < len(classes) else None, [str(each) for each in labels.columns or [name]]
+        estimates = GroupEstimates(groups, labels.names, names, classes, chosen, copies.ratio, self.random_state)
+        if whole.known.all() and facts.of_rows and not facts.deviation:
             table = estimates.from_table(whole)
             if table is not None:
                 return table
@@ -236,11 +217,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{self.method!r}, unless features and groups have few combinations of values. Use {_BAG_GP}."
             )
         return estimates.from_draws(
-            whole, draws, self._known_bags(), self._predicted, noise=model.deviation, of_rows=model.of_rows
+            whole, draws, self._known_bags(), self._predicted, noise=facts.deviation, of_rows=facts.of_rows
         )
 
     def _told_of_known_groups(self, groups: Groups, labels: BagLabels) -> str:
-        """Return a message if groups are bags of another grouping of `fit`, whose counts are known; else ""."""
         given = {*labels.names}
         places = {name: place for place, name in enumerate(self.bags_.tolist()) if name not in given}
         keys = groups.labels.itertuples(index=False, name=None)
@@ -352,26 +332,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             proba = self._probabilities(self._model.predictor, rows, self.bag_counts_.shape[1])
         return proba if self._model.calibration is None else self._model.calibration(proba)
 
-    def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
-        """Raise `LLPBenchError` if a method (probably a plugin) does not predict probabilities."""
-        same = None if isinstance(predictor, NetworkPredictor) else Distinct.of_rows(rows)
-        with own_code(self._method):
-            if isinstance(predictor, NetworkPredictor):
-                made = predictor.on(rows, self.device)
-            elif same is None:
-                made = predictor(rows)
-            else:
-                made = np.asarray(predictor(Rows(*(part[same.first] for part in rows))))[same.place]
-        try:
-            return probabilities(made, len(rows.numeric), classes)
-        except ValueError as error:
-            raise LLPBenchError(f"method {self.method!r} gives no probabilities: {error}.") from error
-
-    def _threads(self, rows: int) -> AbstractContextManager[None]:
-        return threads_for(self.n_jobs, rows)
-
     def _known_bags(self) -> KnownBags:
-        """Return the effects of the bags of `fit` on predictions of their rows."""
         if self._model.known_bags is None:
             known = np.asarray(~np.isnan(self.bag_counts_).any(axis=1))
             held_out = self._held_out
@@ -403,7 +364,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return held-out predictions [rows, classes] of bags with known counts; None if there are too few bags."""
 
         def learn(part: BaggedRows, rows: Rows) -> FloatArray:
-            predictor = self._settings(ensemble=1).fit(part, cardinalities)
+            predictor = self._predictor(part, cardinalities, 1)
             return self._probabilities(predictor, rows, part.counts.shape[1])
 
         return held_out_predictions(known, learn, self.random_state) if len(known.sizes) >= FEWEST_BAGS else None
@@ -423,20 +384,19 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if table.columns and len(table.columns) > 1:
             known = None
         elif table.values.shape[1] > 1:  # an array or lists, as in fit: columns have no names, only an order
-            known = [known[place] for place in self._model.order]
+            known = [known[place] for place in self._model.bags.order]
         elif len(known) == 2:  # the counted class is last: the named one, or that of `fit`
             only = table.columns[0] if table.columns else None
-            positive = known.index(only) if only in known else self._model.positive
+            positive = known.index(only) if only in known else self._model.bags.positive
             known = [known[1 - positive], known[positive]]
         named = table.classes(known)
         if set(named) != set(self.classes_.tolist()):
             raise LLPBenchError(f"the {table.what} must be of the classes {self.classes_.tolist()}, got {named}.")
         place = [named.index(label) for label in self.classes_.tolist()]
         labels = labels.matched(table, drop_unmatched=drop_unmatched)
-        return labels, table.counts(labels, self._model.deviation)[:, place]
+        return labels, table.counts(labels, self._model.bags.deviation)[:, place]
 
     def _counts_of_whole(self, data: BagData) -> tuple[BagLabels, FloatArray]:
-        """Return the bags of rows and their counts, as `_counts_of` does. Every row must have a bag with people."""
         labels, found = self._counts_of(data, data.table)
         _require_bags(labels)
         labels.require_people()
@@ -456,9 +416,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         other = np.flatnonzero(np.abs(self.bag_sizes_[at] - labels.sizes) > 1e-9 * labels.sizes)
         if len(other):
             first = other[0]
-            weights = (
-                "" if labels.weights is not None else f", {argument('sample_weight=')} if rows stand for several people"
-            )
+            weights = f", {argument('sample_weight=')} if rows stand for several people" * (labels.weights is None)
             raise LLPBenchError(
                 f"bag {labels.names[first]!r} has {labels.sizes[first]:,.10g} rows, but had "
                 f"{self.bag_sizes_[at[first]]:,.10g} in fit ({plural(len(other), 'such bag')} in all). Give whole "
@@ -469,10 +427,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _unknown_bags(labels: BagLabels, inside: BoolArray, known: Sequence[Hashable]) -> str:
-    """Return a message if at least half of the rows are not `inside` bags of `fit`; else "".
-
-    Raises `LLPBenchError` if no row is in such a bag, and labels are of another type than those of `fit`.
-    """
+    """Return a message if at least half of the rows are not `inside` bags of `fit`; refuse labels of another type."""
     if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(known)):
         raise LLPBenchError(
             f"bag labels look like {labels.names[0]!r}, but fit saw labels like {known[0]!r}; none match. Give labels "
@@ -499,3 +454,56 @@ def _kinds(names: Sequence[Hashable]) -> set[tuple[bool, ...]]:
 def _require_bags(labels: BagLabels) -> None:
     if alone := int((labels.of_row < 0).sum()):
         raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
+
+
+def coarse_criteria(proba: FloatArray, bags: BaggedRows) -> dict[str, float]:
+    """Return coarse-grained criteria of predictions [rows, classes] by name: means over bags with known counts.
+
+    Debiased risks are left out. They are no means over bags, because they compare each bag with all others.
+    """
+    known = np.flatnonzero(bags.known)
+    order = known[np.argsort(-bags.sizes[known], kind="stable")]
+    sums: dict[str, float] = {}
+    while len(order):
+        longest = int(bags.sizes[order[0]])
+        alike = int((2 * bags.sizes[order] >= longest).sum())
+        some, order = np.split(order, [min(alike, max(MOST_PADDED // (longest * proba.shape[1]), 1))])
+        counts = bags.proportions[some] * bags.sizes[some, None]
+        holdout = Holdout(bags.rows, bags.padded(some, longest), counts, labels=None)
+        for name, value in holdout_criteria(proba, holdout).items():
+            sums[name] = sums.get(name, 0.0) + value * len(some)
+    means = {name for name, each in CRITERIA.items() if each.regime == "coarse"}.difference(_RISKS)
+    return {name: total / len(known) for name, total in sums.items() if name in means}
+
+
+def bag_scorer(estimator: Any, X: Any, bags: Any) -> float:
+    """Return how well mean predictions agree with the counts of held-out bags; larger is better.
+
+    The score is minus the KL divergence of `LLPClassifier.score_bags`. Use it as `scoring=` in scikit-learn's model
+    selection. Pass bags as labels, and counts of all bags and `unmatched="drop"` to `fit`. The classifier may be the
+    last step of a pipeline.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.model_selection import GridSearchCV, GroupKFold
+    >>> from llpbench import LLPClassifier, bag_scorer
+    >>> rows = pd.DataFrame({"age": [20, 30, 40, 50, 60, 70] * 4})
+    >>> district = [row // 3 for row in range(24)]
+    >>> search = GridSearchCV(
+    ...     LLPClassifier("bag-mean-linear"),
+    ...     {"params__strength": [0.1, 10.0]},
+    ...     scoring=bag_scorer,
+    ...     cv=GroupKFold(2),
+    ... )
+    >>> counts = {bag: 1 + bag % 2 for bag in range(8)}
+    >>> search = search.fit(rows, district, groups=district, counts=counts, unmatched="drop")
+    >>> bool(search.best_score_ < 0)
+    True
+    """
+    steps = getattr(estimator, "steps", None)
+    model = estimator if steps is None else estimator[-1]
+    if not hasattr(model, "score_bags"):
+        raise LLPBenchError(f"bag_scorer needs an LLPClassifier, got {type(model).__name__}.")
+    rows = X if steps is None or len(steps) == 1 else estimator[:-1].transform(X)
+    return -float(model.score_bags(rows, bags, unmatched="drop")["kl"])

@@ -11,8 +11,12 @@ from typing import Any, get_args
 
 import numpy as np
 import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
+from llpbench.blocks.distinct import Distinct
 from llpbench.blocks.pretraining import PretrainingParams, Tasks
 from llpbench.blocks.side_by_side import with_workers
 from llpbench.blocks.trees import background
@@ -27,8 +31,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import fault
-from llpbench.owndata.scoring import MOST_PADDED
-from llpbench.training.cell_runs import limit_threads
+from llpbench.training.cell_runs import limit_threads, probabilities
 from llpbench.training.cohort import PREDICT_ROWS, Trainee, encoder_factory, make_encoder
 from llpbench.training.device import Machine, pick_device, require_device_name
 from llpbench.training.objective import build_copies, log_proba
@@ -47,6 +50,8 @@ _FEWEST_HELD_OUT = 5
 _SMALL = 100_000
 """Largest number of rows of a small table. Several threads of one computation wait for one another if processors are
 busy, so that only independent computations share a small table."""
+MOST_PADDED = 2**24
+"""Largest size of a padded group of held-out bags, bags x longest x classes."""
 _LARGEST_IN_STEP = 2048
 """Largest number of rows of a bag in a training step of a network."""
 
@@ -58,7 +63,6 @@ class MeanPredictor:
     members: list[Predictor]
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
         return np.asarray(np.mean([member(rows) for member in self.members], axis=0))
 
 
@@ -80,79 +84,130 @@ def takes_encoder(method: str) -> bool:
     return bool(getattr(method_on_bags(method), "takes_encoder", False))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class FitSettings:
-    """A registered method and all settings of its fit. Those of networks are checked for direct methods, too."""
+class FitSettings(BaseEstimator):  # type: ignore[misc]
+    """A method and the settings of its fits. Those of networks are checked for direct methods, too."""
 
-    method: str
-    params: Mapping[str, Any]
-    ensemble: int
-    seed: int
-    encoder: str
-    encoder_params: Mapping[str, Any]
-    pretraining: str
-    pretraining_params: Mapping[str, Any]
-    protocol: Protocol
-    validation: float
-    """share of the bags that are held out to choose the epoch of a network"""
-    device: str
-    numbers: str | None
-    """scaling of numbers (`cell.NUMBERS`); None: that of the encoder, or z-scores without encoder"""
+    def __init__(
+        self,
+        method: str = "auto",
+        *,
+        params: Mapping[str, Any] | None = None,
+        ensemble: int = 1,
+        random_state: int = 0,
+        encoder: str = "mlp",
+        encoder_params: Mapping[str, Any] | None = None,
+        pretraining: str = "none",
+        pretraining_params: Mapping[str, Any] | None = None,
+        epochs: int = 100,
+        patience: int = 10,
+        bags_per_step: int = Protocol.bags_per_step,
+        validation: float = 0.1,
+        device: str = "auto",
+        n_jobs: int | None = None,
+        numbers: str | None = None,
+    ) -> None:
+        self.method = method
+        self.params = params
+        self.ensemble = ensemble
+        self.random_state = random_state
+        self.encoder = encoder
+        self.encoder_params = encoder_params
+        self.pretraining = pretraining
+        self.pretraining_params = pretraining_params
+        self.epochs = epochs
+        self.patience = patience
+        self.bags_per_step = bags_per_step
+        self.validation = validation
+        self.device = device
+        self.n_jobs = n_jobs
+        self.numbers = numbers
 
     @property
-    def scaling(self) -> str:
-        """Scaling of numbers. Raises `LLPBenchError` if it is unknown, or if a method's own network needs z-scores."""
+    def _method(self) -> str:
+        return AUTO if self.method == "auto" else self.method
+
+    def _scaling(self) -> str:
+        """Return the scaling of numbers. Raises `LLPBenchError` if a method cannot use it."""
         if self.numbers is not None and self.numbers not in NUMBERS:
             raise LLPBenchError(f"numbers must be one of {', '.join(NUMBERS)}, got {self.numbers!r}.")
         if takes_encoder(self.method):
             return self.numbers or str(ENCODERS.entry(self.encoder).facts.get("numbers", "z"))
         if is_network(self.method) and self.numbers not in (None, "z"):
             raise LLPBenchError(
-                f"method {self.method!r} has its own network, which needs numbers 'z', got {self.numbers!r}. Use 'z'."
+                f"method {self._method!r} has its own network, which needs numbers 'z', got {self.numbers!r}. Use 'z'."
             )
         return self.numbers or "z"
 
-    def fit(self, train: BaggedRows, cardinalities: tuple[int, ...]) -> Predictor:
+    def _predictor(self, train: BaggedRows, cardinalities: tuple[int, ...], ensemble: int) -> Predictor:
         """Fit the method to bags, `ensemble` times. Raises `LLPBenchError` for invalid settings, also unused ones."""
         declared = method_on_bags(self.method)
         self._check()
         if is_network(self.method):
-            with own_code(self.method):
-                return _fit_networks(self, train, cardinalities)
-        own = read_params(declared.Params, self.params, owner=self.method)
+            with _own_code(self._method):
+                return _fit_networks(self, train, cardinalities, ensemble)
+        own = read_params(declared.Params, self.params or {}, owner=self._method)
         schema = _schema(train, cardinalities, 1)
-        streams = (generator(self.seed, "training", *([copy] if copy else [])) for copy in range(self.ensemble))
+        streams = (generator(self.random_state, "training", *([copy] if copy else [])) for copy in range(ensemble))
         small = len(train.bag_of_row) <= _SMALL
-        with own_code(self.method), background() if small else nullcontext():
+        with _own_code(self._method), background() if small else nullcontext():
             members = [declared(own).fit(train, schema, rng) for rng in streams]
-        return members[0] if self.ensemble == 1 else MeanPredictor(members)
+        return members[0] if ensemble == 1 else MeanPredictor(members)
+
+    def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
+        same = None if isinstance(predictor, NetworkPredictor) else Distinct.of_rows(rows)
+        with _own_code(self._method):
+            if isinstance(predictor, NetworkPredictor):
+                made = predictor.on(rows, self.device)
+            elif same is None:
+                made = predictor(rows)
+            else:
+                made = np.asarray(predictor(Rows(*(part[same.first] for part in rows))))[same.place]
+        try:
+            return probabilities(made, len(rows.numeric), classes)
+        except ValueError as error:
+            raise LLPBenchError(f"method {self.method!r} gives no probabilities: {error}.") from error
+
+    @contextmanager
+    def _threads(self, rows: int) -> Iterator[None]:
+        """Limit the threads for a number of rows, as `n_jobs` says.
+
+        For a small table, linear algebra has one thread, so that results do not depend on the number of threads.
+        """
+        n_jobs: Any = self.n_jobs
+        if n_jobs is not None and not (isinstance(n_jobs, int | np.integer) and (n_jobs == -1 or n_jobs >= 1)):
+            raise LLPBenchError(f"n_jobs must be None, -1 or a whole number from 1, got {n_jobs!r}")
+        small = rows <= _SMALL
+        threads = (1 if small else -1) if n_jobs is None else int(n_jobs)
+        with ExitStack() as limits:
+            if threads > 0:
+                limits.enter_context(limit_threads(threads))
+            if small:
+                limits.enter_context(threadpool_limits(1, "blas"))
+                affinity = getattr(os, "sched_getaffinity", None)
+                cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+                limits.enter_context(with_workers(cores if threads == -1 else threads))
+            yield
 
     def _check(self) -> None:
-        for name, value, least in (
-            ("ensemble", self.ensemble, 1),
-            ("random_state", self.seed, 0),
-            ("epochs", self.protocol.epochs, 1),
-            ("patience", self.protocol.patience, 1),
-            ("bags_per_step", self.protocol.bags_per_step, 1),
-        ):
-            require_whole(name, value, least)
+        for name in ("ensemble", "random_state", "epochs", "patience", "bags_per_step"):
+            require_whole(name, getattr(self, name), int(name != "random_state"))
         if self.pretraining not in _PRETRAININGS:
             raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {self.pretraining!r}")
         if self.pretraining != "none" and not takes_encoder(self.method):
-            raise LLPBenchError(f"method {self.method!r} has no encoder to pretrain. Leave pretraining out.")
+            raise LLPBenchError(f"method {self._method!r} has no encoder to pretrain. Leave pretraining out.")
         sizes: Any = getattr(ENCODERS.get(self.encoder), "Params", None)
         if self.encoder != _DEFAULT_ENCODER and not takes_encoder(self.method):
-            raise LLPBenchError(f"method {self.method!r} has no encoder, got {self.encoder!r}. Leave encoder out.")
+            raise LLPBenchError(f"method {self._method!r} has no encoder, got {self.encoder!r}. Leave encoder out.")
         require_device_name(self.device)
         if isinstance(sizes, type) and is_dataclass(sizes):
-            read_params(sizes, self.encoder_params, owner=self.encoder)
-        read_params(PretrainingParams, self.pretraining_params, owner="pretraining")
+            read_params(sizes, self.encoder_params or {}, owner=self.encoder)
+        read_params(PretrainingParams, self.pretraining_params or {}, owner="pretraining")
         if isinstance(self.validation, bool) or not (isinstance(self.validation, Real) and 0 < self.validation < 1):
             raise LLPBenchError(f"validation must be a share of bags between 0 and 1, got {self.validation!r}.")
 
 
 @contextmanager
-def own_code(method: str) -> Iterator[None]:
+def _own_code(method: str) -> Iterator[None]:
     """Run code of a method. Its errors become one line (`LLPBenchError`), and global state is restored."""
     try:
         with restored(f"method {method}"):
@@ -180,7 +235,6 @@ class NetworkPredictor:
     """parameters and buffers by name, for each member"""
 
     def __call__(self, rows: Rows) -> FloatArray:
-        """[rows, classes]"""
         return self.on(rows, "auto")
 
     def on(self, rows: Rows, where: str) -> FloatArray:
@@ -211,9 +265,11 @@ def _proba(network: Network, method: Method, rows: Rows, schema: Schema, device:
     return np.concatenate(parts)
 
 
-def _fit_networks(settings: FitSettings, bags: BaggedRows, cardinalities: tuple[int, ...]) -> NetworkPredictor:
+def _fit_networks(
+    settings: FitSettings, bags: BaggedRows, cardinalities: tuple[int, ...], ensemble: int
+) -> NetworkPredictor:
     """Return networks that were trained together. Each keeps the epoch that predicts held-out bags best (KL)."""
-    seed, protocol = settings.seed, settings.protocol
+    seed, protocol = settings.random_state, Protocol(settings.epochs, settings.patience, settings.bags_per_step)
     held = _held_out(bags, settings.validation, seed)
     train, validation = _in_parts(bags.some(~held), generator(seed, "parts of bags")), bags.some(held)
     every = np.arange(len(validation.sizes))
@@ -222,43 +278,40 @@ def _fit_networks(settings: FitSettings, bags: BaggedRows, cardinalities: tuple[
     schema = _schema(train, cardinalities, protocol.bags_per_step)
     task = Task(schema, train, holdout, holdout, None, train, manifest="", fingerprint="")
     cell = make_cell(
-        settings.method,
+        settings._method,
         "own data",
         bag_size=1,
         encoder=settings.encoder,
-        params=settings.params,
+        params=settings.params or {},
         protocol=protocol,
         pretraining=settings.pretraining,
-        pretraining_params=settings.pretraining_params,
-        numbers=settings.scaling,
+        pretraining_params=settings.pretraining_params or {},
+        numbers=settings._scaling(),
     )
     if cell.encoder is not None:
-        sizes = read_params(ENCODERS.get(cell.encoder).Params, settings.encoder_params, owner=cell.encoder)
+        sizes = read_params(ENCODERS.get(cell.encoder).Params, settings.encoder_params or {}, owner=cell.encoder)
         cell = replace(cell, encoder_params=asdict(sizes))
     method = _method(cell)
     device = pick_device(settings.device)
     machine = Machine(device, recorded=device.type == "cuda")
-    start = None if cell.pretraining == "none" else _pretrained(cell, seed, task, machine)
-    members = [Trainee(seed, method, task, start, copy) for copy in range(settings.ensemble)]
+    start = None
+    if cell.pretraining != "none":  # the same weights for all members
+        try:
+            start = Pretrainer(cell, {seed: task}, None, machine)([seed])[seed].weights
+        except RuntimeError as error:
+            raise LLPBenchError(f"{error}. Try a lower learning_rate in pretraining_params.") from error
+    members = [Trainee(seed, method, task, start, copy) for copy in range(ensemble)]
     population = Population(members, encoder_factory(cell, method.params.dropout), protocol, machine)
     weights = []
     for number, outcome in enumerate(population.train()):
         if outcome.failure:
             raise LLPBenchError(
-                f"training of {settings.method!r} failed: {outcome.failure}. Try a lower learning_rate."
+                f"training of {settings._method!r} failed: {outcome.failure}. Try a lower learning_rate."
             )
         chosen = outcome.selected[GUIDES["coarse"]].weights
         network = population.stack.write_out(chosen, population.state.buffers, number)
         weights.append({key: value.detach().cpu().numpy().copy() for key, value in network.state_dict().items()})
     return NetworkPredictor(cell.spec, asdict(schema), weights)
-
-
-def _pretrained(cell: Cell, seed: int, task: Task, machine: Machine) -> Mapping[str, torch.Tensor]:
-    """Return pretrained weights of an encoder, for all members of an ensemble."""
-    try:
-        return Pretrainer(cell, {seed: task}, None, machine)([seed])[seed].weights
-    except RuntimeError as error:
-        raise LLPBenchError(f"{error}. Try a lower learning_rate in pretraining_params.") from error
 
 
 def _method(cell: Cell) -> Method:
@@ -278,7 +331,6 @@ def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: in
 
 
 def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
-    """Return which bags are held out [bags]: some random bags with known counts."""
     known = np.flatnonzero(bags.known)
     if len(known) < 4:
         raise LLPBenchError(
@@ -295,10 +347,7 @@ def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
 
 
 def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:
-    """Split bags of more than `_LARGEST_IN_STEP` rows into random parts, with the proportions of the whole bag.
-
-    This limits the memory of a step. The proportions of a part differ from those of the bag by about 0.01 or less.
-    """
+    """Split large bags into random parts with the proportions of the whole (off by about 0.01), to limit memory."""
     parts = -(-bags.sizes // _LARGEST_IN_STEP)
     if (parts == 1).all():
         return bags
@@ -313,26 +362,14 @@ def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:
     return replace(bags, index=Ragged(np.concatenate(pieces), sizes), counts=share * sizes[:, None])
 
 
-@contextmanager
-def threads_for(n_jobs: Any, rows: int) -> Iterator[None]:
-    """Limit the threads for a number of rows, as `LLPClassifier.n_jobs` says.
+def progress_display(*, shown: bool = True, notebooks: bool = False) -> Progress:
+    """Return a display of progress, which is hidden unless it is `shown` in a terminal (or in a notebook).
 
-    For a small table, linear algebra has one thread, so that results do not depend on the number of threads.
+    The time left is shown for tasks with a total.
     """
-    if n_jobs is not None and not (isinstance(n_jobs, int | np.integer) and (n_jobs == -1 or n_jobs >= 1)):
-        raise LLPBenchError(f"n_jobs must be None, -1 or a whole number from 1, got {n_jobs!r}")
-    small = rows <= _SMALL
-    threads = (1 if small else -1) if n_jobs is None else int(n_jobs)
-    with ExitStack() as limits:
-        if threads > 0:
-            limits.enter_context(limit_threads(threads))
-        if small:
-            limits.enter_context(threadpool_limits(1, "blas"))
-            limits.enter_context(with_workers(_cores() if threads == -1 else threads))
-        yield
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    console = Console(stderr=True, highlight=False)
+    live = (console.is_terminal and not os.environ.get("NO_COLOR")) or (notebooks and console.is_jupyter)
+    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    return Progress(
+        *columns, BarColumn(), TimeRemainingColumn(), console=console, transient=True, disable=not (shown and live)
+    )

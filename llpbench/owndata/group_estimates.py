@@ -157,12 +157,12 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
 def _bounds(cells: _Cells, counts: _ClassCounts) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest possible number of rows of a class, by cell [cells]."""
     size = cells.sizes.astype(np.float64)
-    number = counts.numbers[cells.bag] if counts.exact else np.full(len(size), np.nan)
+    number = counts.numbers[cells.bag] if counts.of_rows and not counts.noise else np.full(len(size), np.nan)
     least = np.maximum(number - (cells.bag_sizes[cells.bag] - size), 0.0)
     return np.where(np.isnan(number), 0.0, least), np.where(np.isnan(number), size, np.minimum(number, size))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class GroupEstimates:
     """Estimates of groups of rows in bags: a line for each group and class, in all bags (`ALL`) and in each bag."""
 
@@ -315,10 +315,8 @@ class GroupEstimates:
     def _lines(
         self, bags: IntArray, groups: IntArray, sizes: Any, found: Sequence[FloatArray], drawn: Sequence[FloatArray]
     ) -> pd.DataFrame:
-        """Return a line for each entry and class.
-
-        Entries have a bag and a group. `found` and `drawn` are results of `_estimates` and draws [entries, draws], for
-        each class (of two classes, for the last one).
+        """Return a line for each entry (a bag and a group) and class. `found`, `drawn`: for each class (of two, the
+        last).
         """
         numbers, people = np.stack(found, axis=-1), np.asarray(sizes, dtype=np.float64)[:, None]
         if len(self.classes) == 2:
@@ -348,13 +346,11 @@ def _estimates(count: FloatArray, drawn: FloatArray, least: FloatArray, most: Fl
 def _reaching(
     lower: FloatArray, upper: FloatArray, least: FloatArray, most: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of intervals, those near a bound moved to it."""
     near = _NEAR * (most - least)
     return np.where(lower - least < near, least, lower), np.where(most - upper < near, most, upper)
 
 
 def _warn_of_wide(found: pd.DataFrame, names: Sequence[str]) -> None:
-    """Warn about groups whose intervals, in the lines of all bags, are nearly as wide as their bounds."""
     room = found["count_max"] - found["count_min"]
     wide = (room > _OPEN * found["rows"]) & (found["count_upper"] - found["count_lower"] > _WIDE * room)
     groups = found.loc[wide, [*names]].drop_duplicates()
@@ -379,7 +375,6 @@ class _Cells:
         self.sizes = np.bincount(self.of_row)
 
     def by_cell(self, values: FloatArray) -> FloatArray:
-        """Return the sums of `values` [rows] in each cell."""
         return np.asarray(np.bincount(self.of_row, values), dtype=np.float64)
 
     def by_group(self, values: FloatArray | IntArray) -> FloatArray:
@@ -399,11 +394,6 @@ class _ClassCounts:
     """standard deviation of the noise of the numbers"""
     of_rows: bool = True
     """True if these rows were counted; False if the rows are a sample, or other rows with these shares"""
-
-    @property
-    def exact(self) -> bool:
-        """Whether the numbers are exact counts of these rows."""
-        return self.of_rows and not self.noise
 
     def drawn(self, sizes: IntArray, rng: np.random.Generator) -> FloatArray:
         """Return whole numbers [bags] between 0 and `sizes`, NaN if not known."""
@@ -478,11 +468,7 @@ def _drawn_counts(
     tau: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return draws [cells, draws] of the number of rows of a class in some whole bags.
-
-    `proba` [rows] are probabilities of the class, which add up to the `counts` of these bags. `effects` [groups, draws]
-    and `tau` are those of `_EffectsOfGroups`.
-    """
+    """Return draws [cells, draws] of the number of rows of a class; `effects` and `tau`: of `_EffectsOfGroups`."""
     logits, found = _logits(proba), np.empty((len(cells.sizes), _DRAWS))
     at_once = max(_AT_ONCE, _VALUES // len(logits))
     for start in range(0, _DRAWS, at_once):

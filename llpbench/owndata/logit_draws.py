@@ -8,8 +8,8 @@ weights of the process (`bag-gp`, also as a member of `auto`) is normal, by Lapl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -38,6 +38,8 @@ class ProcessDraws:
     """Draws from the posterior of a process, computed once for equal rows."""
 
     process: LogitProcess
+    _last: list[tuple[Rows, Distinct | None]] = field(default_factory=list)
+    _factors: dict[int, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, predictor: Predictor) -> Self | None:
@@ -59,10 +61,6 @@ class ProcessDraws:
         if same is not None:
             return self._of_rows(weights[:, draws], Rows(*(part[same.first] for part in rows)))[same.place]
         return self._of_rows(weights[:, draws], rows)
-
-    @cached_property
-    def _last(self) -> list[tuple[Rows, Distinct | None]]:
-        return []
 
     def _of_rows(self, weights: FloatArray, rows: Rows) -> FloatArray:
         components = self.process.components
@@ -110,10 +108,6 @@ class ProcessDraws:
             inner = white.T @ white if width < bags else white @ white.T
             self._factors[output] = white, cho_factor(inner + np.eye(len(inner)), lower=True)[0]
         return self._factors[output]
-
-    @cached_property
-    def _factors(self) -> dict[int, tuple[FloatArray, FloatArray]]:
-        return {}
 
 
 def _of_precision(factor: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:

@@ -32,7 +32,7 @@ from llpbench.owndata.bag_effects import BagCalibration, KnownBags
 from llpbench.owndata.columns import FeatureColumns
 from llpbench.owndata.doubts import Doubts
 
-_FORMAT = 8
+_FORMAT = 9
 """Version of the format; increased when older models can no longer be read."""
 FILE, HEADER = "model.skops", "llpbench.json"
 _ROOMS = (
@@ -47,37 +47,45 @@ _ALSO = ("llpbench.core.bags.Schema", "llpbench.core.method.DirectParams", "xgbo
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FittedModel:
-    """A fitted model, without rows."""
+class BagFacts:
+    """What a fit was given about bags."""
 
-    columns: FeatureColumns
-    names: list[str] | None
-    """names of features; None if they were columns of an array"""
-    predictor: Predictor
     classes: list[Hashable]
-    positive: int
-    """position of the class that a single column counts"""
+    """in ascending order"""
     order: list[int]
     """position in `classes` of each column of an array of counts"""
-    bags: list[Hashable]
+    positive: int
+    """position of the class that a single column counts"""
+    names: list[Hashable]
     counts: FloatArray
-    """[bags, classes], NaN if suppressed"""
+    """[bags, classes] counts of people, NaN if suppressed"""
     sizes: IntArray | FloatArray
     """[bags] numbers of rows, or sums of their weights"""
     deviation: float
     """standard deviation of the noise of a count"""
     of_rows: bool
     """whether the counts are of these rows, not of whole bags or other people"""
+    left_out: dict[str, int]
+    keys: list[str]
+    """columns that name bags or hold weights"""
+    groupings: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedModel:
+    """A fitted model, without rows."""
+
+    columns: FeatureColumns
+    named: bool
+    """whether features have names; False for columns of an array"""
+    predictor: Predictor
+    bags: BagFacts
     calibration: BagCalibration | None
     doubts: Doubts | None
-    left_out: dict[str, int]
     known_bags: KnownBags | None = None
     """effects of the bags; None until they are computed"""
-    keys: list[str] = field(default_factory=list)
-    """columns that name bags or hold weights"""
     reading: dict[str, Any] = field(default_factory=dict)
     """how the file of rows was read"""
-    groupings: int = 1
 
     def write(self, folder: Path, method: str, settings: dict[str, Any]) -> None:
         """Write the model and the settings of its estimator. An earlier model in the folder is replaced.
@@ -148,7 +156,8 @@ class FittedModel:
                 )
             content = skops.io.load(file, trusted=trusted)
             settings, found = dict(content["settings"]), content["model"]
-            if not isinstance(found, FittedModel) or {each.name for each in fields(found)} != vars(found).keys():
+            parts = (found, found.bags) if isinstance(found, FittedModel) and isinstance(found.bags, BagFacts) else ()
+            if not parts or any({each.name for each in fields(part)} != vars(part).keys() for part in parts):
                 raise TypeError("its content is not a fitted model of this version")
         except LLPBenchError:
             raise

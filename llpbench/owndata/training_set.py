@@ -26,6 +26,7 @@ from llpbench.data.frames import is_numeric
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.columns import FeatureColumns, as_frame
 from llpbench.owndata.count_ranges import CountRanges
+from llpbench.owndata.storing import BagFacts
 from llpbench.owndata.weights import Repeats
 from llpbench.tables.column_names import csv_line
 from llpbench.tables.number_text import (
@@ -73,19 +74,7 @@ class TrainingSet:
     """rows, repeated by weight"""
     known: BaggedRows
     """bags with known counts"""
-    bags: Sequence[Hashable]
-    """names of bags"""
-    counts: FloatArray
-    """[bags, classes] counts of people"""
-    sizes: IntArray | FloatArray
-    """[bags] numbers of rows, or sums of weights"""
-    classes: list[Hashable]
-    """in ascending order"""
-    order: Sequence[int]
-    """position of each of these in the given order"""
-    nameless: bool
-    """whether counts were given without the names of two classes"""
-    left_out: dict[str, int]
+    bags: BagFacts
     ranges: CountRanges | None = None
     """bags whose counts are ranges, in rows of `train`; their `counts` are a first guess"""
 
@@ -93,13 +82,13 @@ class TrainingSet:
         """Return the same with expected counts instead of ranges, from held-out predictions of `known`, if any."""
         if self.ranges is None or held_out is None or not len(self.ranges.bags):
             return self
-        bags, counts, people = self.ranges.bags, self.train.counts.copy(), self.counts.copy()
+        bags, counts, people = self.ranges.bags, self.train.counts.copy(), self.bags.counts.copy()
         of_known = replace(self.ranges, bags=(np.cumsum(self.train.known) - 1)[bags])
         expected, size = of_known.expected(self.known, held_out), self.train.sizes[bags]
         counts[bags] = np.column_stack([size - expected, expected])
-        people[bags] = counts[bags] * (self.sizes[bags] / size)[:, None]
+        people[bags] = counts[bags] * (self.bags.sizes[bags] / size)[:, None]
         train = replace(self.train, counts=counts)
-        return replace(self, train=train, known=train.where_known(), counts=people)
+        return replace(self, train=train, known=train.where_known(), bags=replace(self.bags, counts=people))
 
     @classmethod
     def read(cls, X: Any, data: BagData, numbers: str) -> Self:
@@ -127,7 +116,6 @@ class TrainingSet:
                 f"{argument('noise=')} is a scale of counts, not of shares or of a budget.",
             )
         _require_people_in_rows(frame, of_bags, table, data)
-        inside = np.flatnonzero(of_bags.of_row >= 0)
         hint, suppress = _weights_hint(frame, of_bags, table, data.counted), data.suppress_impossible
         found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
         found = found[:, order]
@@ -149,9 +137,9 @@ class TrainingSet:
             "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
         }
         keys = [*data.left_out]
-        copies = None if of_bags.weights is None else Repeats.of(frame.drop(columns=keys), of_bags)
-        places = inside if copies is None else copies.places
-        frame = frame.iloc[places].drop(columns=keys)
+        rows, frame = int((of_bags.of_row >= 0).sum()), frame.drop(columns=keys)
+        copies = Repeats.of(of_bags, lambda: frame)
+        frame = frame.iloc[copies.places]
         if not frame.shape[1]:
             raise LLPBenchError(
                 f"{argument('X')} must have features, got only {keys}, which name the bags. Add features, or use "
@@ -162,17 +150,14 @@ class TrainingSet:
         warn("identifier", _identifiers(frame))
         warn("numbers as text", numbers_as_text_warning(frame))
         warn("extreme values", columns.warning(len(frame)))
-        if copies is not None:
-            warn("rounded weights", copies.warning(len(inside)))
-        train = BaggedRows(columns(frame, new=False), of_bags.index(places), found, deviation)
+        warn("rounded weights", copies.warning(rows))
+        train = BaggedRows(columns(frame, new=False), of_bags.index(copies.places), found, deviation)
         warn("bag column", _bag_columns(frame, train, data.bag_columns))
         warn("label", _label_columns(frame, train, classes))
-        if copies is not None:
-            noise = deviation * copies.ratio
-            train = replace(train, counts=copies.counts(found, noisy=deviation > 0), noise=noise)
-            ranges = (
-                None if ranges is None else ranges.scaled(train.sizes / np.asarray(of_bags.sizes, dtype=np.float64))
-            )
+        train = replace(train, counts=copies.counts(found, noisy=deviation > 0), noise=deviation * copies.ratio)
+        if ranges is not None:  # in repeated rows
+            factor = (train.sizes / copies.people)[ranges.bags]
+            ranges = replace(ranges, low=ranges.low * factor, high=ranges.high * factor)
         known = train.where_known()
         if len(known.sizes) < 2:
             raise LLPBenchError(
@@ -185,26 +170,26 @@ class TrainingSet:
                 f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add bags with "
                 "another class."
             )
-        return cls(
-            columns=columns,
-            train=train,
-            known=known,
-            bags=of_bags.names,
+        columns_of = [order.index(place) for place in range(len(order))]
+        nameless = table.columns is None or table.values.shape[1] == 1
+        facts = BagFacts(
+            classes=classes,
+            order=columns_of,
+            positive=columns_of[-1] if nameless else len(order) - 1,
+            names=of_bags.names,
             counts=found,
             sizes=of_bags.sizes,
-            classes=classes,
-            order=order,
-            nameless=table.columns is None or table.values.shape[1] == 1,
+            deviation=deviation,
+            of_rows=data.counted == "rows" and data.ranges is None,
             left_out=left_out,
-            ranges=ranges,
+            keys=keys,
+            groupings=data.groupings,
         )
+        return cls(columns, train, known, facts, ranges)
 
 
 def _ascending(classes: Sequence[Hashable]) -> list[int]:
-    """Return the positions of the classes in ascending order.
-
-    Raises `LLPBenchError` for fewer than two, repeated or mixed classes.
-    """
+    """Return the positions of the classes in ascending order. Raises `LLPBenchError` for repeated or mixed classes."""
     if len(classes) < 2 or len(set(classes)) < len(classes):
         raise LLPBenchError(f"classes must be at least two, without repeats, got {list(classes)}")
     mixed = f"classes must be all texts or all numbers, got {list(classes)}"
@@ -217,7 +202,6 @@ def _ascending(classes: Sequence[Hashable]) -> list[int]:
 
 
 def _require_classes(classes: int, rows: int) -> None:
-    """Raise `LLPBenchError` for nearly as many classes as rows, because this column probably identifies rows."""
     if classes > _FEW_CLASSES and classes * _ROWS_OF_A_CLASS > rows:
         raise LLPBenchError(
             f"classes must have at least {_ROWS_OF_A_CLASS} rows on average, got {classes:,} classes for {rows:,} "
@@ -226,7 +210,6 @@ def _require_classes(classes: int, rows: int) -> None:
 
 
 def _require_no_shares(table: BagTable) -> None:
-    """Raise `LLPBenchError` for counts of a single class that are not whole: they are shares or percentages."""
     if not table.is_counts or table.values.shape[1] > 1:
         return
     known = table.values[np.isfinite(table.values)]
@@ -242,11 +225,7 @@ def _require_no_shares(table: BagTable) -> None:
 def _missing_counts(
     table: BagTable, labels: BagLabels, named: Sequence[Hashable], besides: Container[Hashable], *, of_rows: bool
 ) -> str:
-    """Return a message that names bags without all counts, and their missing classes; "" if there are none.
-
-    `named`: classes in the order of the columns. `besides`: bags whose counts are ranges. `of_rows`: whether counts
-    are exact numbers of the rows; a single missing count is then the rest of the rows.
-    """
+    """Return a message that names bags without all counts (`besides` those with ranges); else ""."""
     sizes = dict(zip(labels.names, labels.sizes, strict=True))
     told = []
     for name, values in zip(table.names, table.values, strict=True):
@@ -268,11 +247,7 @@ def _missing_counts(
 
 
 def _weights_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, counted: str) -> str:
-    """Return advice if a column of X adds up to the counts of the bags, because it may hold weights of rows.
-
-    Returns "" if there is no such column, or if the numbers of rows are the counts. Raises `LLPBenchError` if other
-    things than the rows were `counted`.
-    """
+    """Return advice if a column adds up to the counts of bags, as weights of rows do; else ""."""
     totals = table.values.sum(axis=1) if table.values.shape[1] > 1 else table.sizes
     if not table.is_counts or totals is None:
         return ""
@@ -300,10 +275,7 @@ def _weights_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, count
 
 
 def _require_people_in_rows(frame: pd.DataFrame, labels: BagLabels, table: BagTable, data: BagData) -> None:
-    """Raise `LLPBenchError` if a row is a bag, or a part of it with counts as features, instead of a person.
-
-    Only warn if rows are declared to be a sample or other people, unless their columns have the names of counts.
-    """
+    """Raise `LLPBenchError` if rows are bags or parts of them, not people; only warn if they are declared a sample."""
     if labels.weights is not None or len(labels.names) < _FEWEST_BAGS:
         return
     numbers, sizes = frame.select_dtypes("number"), np.asarray(labels.sizes)
@@ -328,11 +300,6 @@ def _require_people_in_rows(frame: pd.DataFrame, labels: BagLabels, table: BagTa
 
 
 def _identifiers(frame: pd.DataFrame) -> str:
-    """Return a message that names columns which look like identifiers; "" if there are none.
-
-    These are texts that occur in at most two rows on average (unless they are numbers written as text), and whole
-    numbers that are all different and are sorted or without gaps.
-    """
     found = [str(name) for place, name in enumerate(frame.columns) if _is_identifier(frame.iloc[:, place])]
     if not found:
         return ""
@@ -343,11 +310,11 @@ def _identifiers(frame: pd.DataFrame) -> str:
 
 
 def _leaving_out(names: list[str]) -> str:
-    """Return for a message how to leave columns out."""
     return either(f"X.drop(columns={names})", f"--leave-out {shlex.quote(csv_line(names))}")
 
 
 def _is_identifier(series: pd.Series) -> bool:
+    """Texts in at most two rows on average, or different whole numbers that are sorted or without gaps."""
     known = series.dropna()
     if len(known) < _FEWEST_ROWS:
         return False
@@ -363,11 +330,6 @@ def _is_identifier(series: pd.Series) -> bool:
 
 
 def _bag_columns(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) -> str:
-    """Return a message that names columns that identify bags or repeat their counts; "" if there are none.
-
-    Such a text or date differs in nearly every bag. Such a number counts the bags, like the number of a day, or has one
-    value in each bag, which is the count or share of a class. `keys` are columns that the user wants as features.
-    """
     bags = len(train.sizes)
     if bags < _FEWEST_BAGS or len(frame) < 2 * bags:
         return ""
@@ -394,7 +356,6 @@ def _bag_columns(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) 
 
 
 def _counts_bags(column: pd.Series) -> bool:
-    """Whether numbers of bags run without a gap, or are dates such as 20240331."""
     values = column.dropna().to_numpy(dtype=np.float64)
     if not len(values) or (values % 1).any():
         return False
@@ -402,7 +363,6 @@ def _counts_bags(column: pd.Series) -> bool:
 
 
 def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:
-    """Return whether numbers [bags] are the counts, shares or percentages of a class."""
     known = train.known
     if known.sum() < _FEWEST_BAGS:
         return False
@@ -417,12 +377,6 @@ def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:
 
 
 def _label_columns(frame: pd.DataFrame, train: BaggedRows, classes: Sequence[Hashable]) -> str:
-    """Return a message that names columns that may be the label of rows; "" if there are none.
-
-    One value of such a column occurs in nearly every bag as often as a class, or its number differs from the counts of
-    a class by clearly less than chance. If its values are the classes, it is enough that both shares vary together,
-    because rows may be a sample of their bags.
-    """
     told, names = [], []
     for place, name in enumerate(map(str, frame.columns)):
         codes, values = pd.factorize(frame.iloc[:, place])
@@ -446,8 +400,7 @@ def _label_columns(frame: pd.DataFrame, train: BaggedRows, classes: Sequence[Has
 def _class_of_column(codes: IntArray, values: int, train: BaggedRows, *, alike: bool) -> tuple[int, float] | None:
     """Return the class whose counts are nearly those of one of the values, and the root mean square of the difference.
 
-    Returns None if there is none. Missing and rare values count as gaps. If names are `alike`, correlated shares are
-    enough.
+    Missing and rare values count as gaps. If names are `alike`, correlated shares are enough: rows may be a sample.
     """
     known = train.known & (train.sizes > 1)
     if known.sum() < _FEWEST_BAGS:

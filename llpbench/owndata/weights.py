@@ -12,6 +12,7 @@ their weights within half a row. Therefore the total of a feature in a bag chang
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -65,9 +66,9 @@ def _finite(values: pd.Series, column: pd.Series, where: str = "") -> FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """Repeated rows, and the number of people in their bags."""
+    """Repeated rows, and the number of people in their bags. Rows without weights are "repeated" once."""
 
-    places: IntArray
+    places: IntArray | slice
     """[repeated rows] position of the original row, ascending"""
     sizes: IntArray
     """[bags] number of repeated rows"""
@@ -100,18 +101,20 @@ class Repeats:
         )
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, labels: BagLabels) -> Self:
-        """Return the repetitions of rows with weights. Rows without a bag are left out."""
-        assert labels.weights is not None
-        weights = np.where(labels.of_row >= 0, labels.weights, 0.0)
-        people = np.asarray(labels.sizes, dtype=np.float64)
+    def of(cls, labels: BagLabels, features: Callable[[], pd.DataFrame]) -> Self:
+        """Return the repetitions of rows by weight; `features` order them. Rows without a bag are left out."""
+        inside, people = labels.of_row >= 0, np.asarray(labels.sizes, dtype=np.float64)
+        if labels.weights is None:
+            places = slice(None) if inside.all() else np.flatnonzero(inside)
+            return cls(places, labels.sizes.astype(np.int64), people, True)
+        weights = np.where(inside, labels.weights, 0.0)
         if not (weights % 1).any() and people.sum() <= MOST_REPEATED:
             times, sizes = weights.astype(np.int64), people.astype(np.int64)
             return cls(np.repeat(np.arange(len(times)), times), sizes, people, True)
         scale = min(1.0, MOST_REPEATED / people.sum())
         wanted = np.maximum(np.rint(scale * people), 1.0)
-        order = np.lexsort((*_ranks(frame), labels.of_row))
-        order = order[labels.of_row[order] >= 0]
+        order = np.lexsort((*_ranks(features()), labels.of_row))
+        order = order[inside[order]]
         bag = labels.of_row[order]
         shares = weights[order] / people[bag]
         last = np.append(np.flatnonzero(np.diff(bag)), len(bag) - 1)
@@ -126,16 +129,12 @@ class Repeats:
 
 
 def in_bags(
-    rows: Rows, labels: BagLabels, counts: FloatArray, groups: IntArray | None = None
-) -> tuple[BaggedRows, Repeats | None]:
-    """Return rows in bags, and the repetitions of rows with weights (`groups` first)."""
-    if labels.weights is None:
-        return BaggedRows(rows, labels.index(), counts), None
-    columns = [*([] if groups is None else [groups]), *rows.numeric.T, *rows.categorical.T]
-    copies = Repeats.of(pd.DataFrame(dict(enumerate(columns))), labels)
-    index = labels.index(copies.places)
+    rows: Rows, labels: BagLabels, counts: FloatArray, groups: Sequence[IntArray] = ()
+) -> tuple[BaggedRows, Repeats]:
+    """Return rows in bags, repeated by weight, and the repetitions (in order of `groups` first)."""
+    copies = Repeats.of(labels, lambda: pd.DataFrame(dict(enumerate([*groups, *rows.numeric.T, *rows.categorical.T]))))
     repeated = Rows(*(part[copies.places] for part in rows))
-    return BaggedRows(repeated, index, copies.counts(counts, noisy=True)), copies
+    return BaggedRows(repeated, labels.index(copies.places), copies.counts(counts, noisy=True)), copies
 
 
 def _ranks(frame: pd.DataFrame) -> list[IntArray]:

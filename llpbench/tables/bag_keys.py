@@ -45,7 +45,6 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
 
 
 def _require_exact(column: pd.Series, path: Path) -> None:
-    """Raise `DataError` for identifiers that a program has rounded, so that several bags may have the same name."""
     example: Any = None
     if column.dtype.kind == "f":
         large = column[column.abs() >= _EXACT]

@@ -66,20 +66,16 @@ def split_names(given: Sequence[str], known: Sequence[str], between: str = ",") 
     A text that is the name of a column means that column. Other texts are split so that the parts are columns, or as
     CSV. Unknown names are returned unchanged. Raises `LLPBenchError` if a text can be split in two ways.
     """
-    return [name for text in given for name in _split(text, known, between)]
-
-
-def _split(text: str, known: Sequence[str], between: str) -> list[str]:
-    parts = text.split(between)
-    ways = _ways(parts, known, between) if '"' not in text or matching_column(text, known) else []
-    if len(ways) > 1:
-        listed = " or ".join(" and ".join(map(repr, way)) for way in ways[:2])
-        raise LLPBenchError(
-            f"{text!r} could name the columns {listed}. Quote names that hold {between!r}: '\"a{between}b\"'."
-        )
-    if ways:
-        return ways[0]
-    return [matching_column(name, known) or name for name in csv_parts(text, between)]
+    found = []
+    for text in given:
+        ways = [] if '"' in text and not matching_column(text, known) else _ways(text.split(between), known, between)
+        if len(ways) > 1:
+            listed = " or ".join(" and ".join(map(repr, way)) for way in ways)
+            raise LLPBenchError(
+                f"{text!r} could name the columns {listed}. Quote names that hold {between!r}: '\"a{between}b\"'."
+            )
+        found += ways[0] if ways else [matching_column(name, known) or name for name in csv_parts(text, between)]
+    return found
 
 
 def _ways(parts: Sequence[str], known: Sequence[str], between: str) -> list[list[str]]:

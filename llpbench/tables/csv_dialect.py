@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from llpbench.core.errors import DataError, LLPBenchError, argument
 
@@ -43,7 +44,6 @@ class FileFormat:
     """further marks of missing values"""
 
     def __post_init__(self) -> None:
-        """Raise `LLPBenchError` for an invalid format."""
         separator = _NAMED.get(self.separator or "", self.separator)
         object.__setattr__(self, "separator", separator)
         if separator is not None and (len(separator) != 1 or separator in '"\n\r' or not separator.isascii()):
@@ -94,10 +94,7 @@ class FileFormat:
 AS_IT_SHOWS = FileFormat()
 
 
-@dataclass(frozen=True)
-class _Dialect:
-    """Detected format of a text table."""
-
+class _Dialect(NamedTuple):
     separator: str
     decimal: str
     names: list[str]
@@ -105,9 +102,9 @@ class _Dialect:
     lines: int
     """number of lines up to the header, which is included"""
     has_rows: bool
-    note: str = ""
+    note: str
     """assumption about skipped lines"""
-    numbers: str = ""
+    numbers: str
     """assumption about decimal marks"""
 
 
@@ -134,7 +131,6 @@ class _Records:
 
     @property
     def width(self) -> int:
-        """Number of values in most records."""
         widths = [*map(len, self.records)]
         return max({*widths}, key=lambda width: (widths.count(width), width), default=0)
 
@@ -145,10 +141,6 @@ class _Records:
             return None
         rest = widths[start:]
         return start if max(rest) == width and rest.count(width) >= _NEARLY_ALL * len(rest) else None
-
-    def is_even(self) -> bool:
-        """Return whether all records have the same number of values, except those before the first such record."""
-        return {*map(len, self.records[self.start() or 0 :])} == {self.width}
 
     def header(self) -> int:
         """Return the place of the header, which is below titles. Titles fill fewer cells."""
@@ -166,7 +158,8 @@ class _Records:
 
 def _separator(tables: Mapping[str, _Records], default: str, wanted: Collection[str], *, may_skip: bool) -> str:
     starts = {mark: start for mark, table in tables.items() if (start := table.start()) is not None}
-    starts = {mark: start for mark, start in starts.items() if tables[mark].is_even()} or starts
+    widths = {mark: {*map(len, tables[mark].records[start:])} for mark, start in starts.items()}
+    starts = {mark: start for mark, start in starts.items() if widths[mark] == {tables[mark].width}} or starts
     if not may_skip:
         starts = {mark: start for mark, start in starts.items() if start == 0}
     best = [mark for mark, start in starts.items() if start == min(starts.values())]

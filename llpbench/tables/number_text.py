@@ -250,7 +250,6 @@ def require_no_texts_among_numbers(frame: pd.DataFrame) -> None:
 
 
 def _advice(name: str, found: NumberText) -> str:
-    """Return what to do."""
     column, marks = f"X[{name!r}]", list(dict.fromkeys(found.broken))
     texts = [repr(text) for text in (*marks, *found.gaps)]
     meaning = f"{' and '.join(texts)} {verb(len(texts), 'means', 'mean')} missing"

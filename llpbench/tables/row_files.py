@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,9 +29,8 @@ from llpbench.core.text import one_line, plural
 from llpbench.tables.column_names import column_of, csv_line, place_of, plain
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
 from llpbench.tables.number_text import MISSING, NumberText
-from llpbench.tables.table_sources import HEAD, TableSource
+from llpbench.tables.table_sources import HEAD, TableSource, sheet_as_csv
 from llpbench.tables.texts import as_text
-from llpbench.tables.workbooks import sheet_as_csv
 
 BATCH_ROWS = 131_072
 """Largest number of rows in a batch."""
@@ -69,10 +68,7 @@ class RowBatch:
             raise DataError(told) from error
 
 
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """Consecutive rows of a part, before columns get their types."""
-
+class _Piece(NamedTuple):
     table: pa.Table
     decimal: str | None = None
     """decimal mark of texts; None if columns have types"""
@@ -95,11 +91,9 @@ class RowBatches:
     ) -> None:
         """Find the files of a path: a file (CSV, packed or not, Excel, parquet), a folder or a pattern.
 
-        `types` are columns that the user declares as text or numbers. `keys` are columns of names, whose texts stay
-        unchanged (01001 is not 1001, NA is Namibia), and only empty cells are missing. With `features`, all other
-        columns are keys. `form` is the format of a text as far as the user has set it. `decimals` says how numbers were
-        read in an earlier file. `columns` are those that the table must have, each with its possible names. They
-        choose the sheet of a workbook. `rows` is the largest number of rows in a batch (None: `BATCH_ROWS`).
+        `types` are columns that the user declares as text or number. Texts of `keys` stay unchanged (01001 is not 1001,
+        NA is Namibia); with `features`, all other columns are keys. `decimals` says how numbers were read in an earlier
+        file. `columns` (each with its possible names) choose the sheet of a workbook.
         """
         self.path, self.rows = path, rows or BATCH_ROWS
         self.decimals: dict[str, str] = dict(decimals or {})
@@ -169,7 +163,6 @@ class RowBatches:
         return frame
 
     def _frames(self) -> tuple[list[pd.DataFrame], set[str]]:
-        """Return the rows that are not empty, and the columns with numbers and texts."""
         frames, mixed = [], set[str]()
         for source in self._sources:
             for piece in self._pieces(source):
@@ -216,7 +209,7 @@ class RowBatches:
                         longest = pc.max(pc.binary_length(column)).as_py() or 0
                         if longest > _MOST_BYTES_OF_CELL:
                             raise _too_long(source.path, name, longest)
-                yield replace(piece, table=table)
+                yield _Piece(table, piece.decimal)
         except DataError:
             raise
         except (pa.ArrowException, OSError, ValueError, EOFError) as error:
@@ -301,7 +294,6 @@ class RowBatches:
             yield _Piece(pa.Table.from_batches(waiting), decimal)
 
     def _tell(self, note: str) -> None:
-        """Warn of an assumption once."""
         if note and note not in self._told:
             self._told.add(note)
             warn("file", note)
@@ -337,7 +329,6 @@ class RowBatches:
         return frame
 
     def _numbers(self, frame: pd.DataFrame, name: str, part: Path, decimal: str | None) -> pd.Series:
-        """Return a column of texts as numbers. Warns how it is read."""
         decimal = self._form.decimal or ("," if decimal == "," else None)
         earlier = self.decimals.get(name, self._default)
         default = (earlier or "").rstrip("%") or "."
@@ -346,11 +337,10 @@ class RowBatches:
         if len(broken := found.broken):
             marks = list(dict.fromkeys(broken))
             few = f" To declare marks of missing values: --missing {shlex.quote(csv_line(marks))}."
+            few *= len(marks) <= _MOST_MARKS
             raise DataError(
                 f"file {str(part)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in "
-                f"{place_of(frame, int(broken.index[0]))} ({plural(len(broken), 'such value')})."
-                + few
-                * (len(marks) <= _MOST_MARKS)
+                f"{place_of(frame, int(broken.index[0]))} ({plural(len(broken), 'such value')}).{few}"
             )
         if found.values.notna().any():
             if earlier is not None and found.percent != earlier.endswith("%"):
@@ -366,14 +356,12 @@ class RowBatches:
         return found.values
 
     def _mixed(self, frame: pd.DataFrame, part: Path) -> list[str]:
-        """Return the columns whose kind differs from that of earlier rows."""
         filled = [str(name) for name in frame if name not in self._types and frame[name].notna().any()]
         return [
             name for name in filled if self._kinds.setdefault(name, (_kind(frame[name]), part))[0] != _kind(frame[name])
         ]
 
     def _mixed_kinds(self, column: pd.Series, part: Path) -> DataError:
-        """Return the error for a column whose kind differs from that of earlier rows."""
         earlier, where = self._kinds[str(column.name)]
         known, kind = column.dropna(), _kind(column)
         strange = known if kind == "numbers" else known[pd.to_numeric(known, errors="coerce").isna()]
@@ -387,7 +375,6 @@ class RowBatches:
 
 
 def _kind(column: pd.Series) -> str:
-    """Return what a column contains; "" if it has no values."""
     if not column.notna().any():
         return ""
     if is_bool_dtype(column) or (column.dtype == object and all(isinstance(each, bool) for each in column.dropna())):
@@ -414,7 +401,6 @@ def _encoding_of(head: bytes) -> str:
 
 
 def _what_is_wrong(error: Exception, source: TableSource, form: FileFormat) -> str:
-    """Return the fault of a file that could not be read, and advice."""
     words = one_line(error)
     if isinstance(error, UnicodeError) or "invalid UTF8" in words:
         return _other_encoding(source, form.encoding or "utf-8")
@@ -436,7 +422,6 @@ def _what_is_wrong(error: Exception, source: TableSource, form: FileFormat) -> s
 
 
 def _other_encoding(source: TableSource, encoding: str) -> str:
-    """Return advice for a text that is not in the encoding with which it was read."""
     if encoding != "utf-8":
         return f"is not in {encoding}. Use another --encoding."
     with source.open() as file:
@@ -462,10 +447,7 @@ def _too_long(path: Path, column: str, size: int) -> DataError:
 
 
 def _number_or_category(texts: pa.ChunkedArray, decimal: str, missing: Collection[str] = ()) -> pd.Series:
-    """Return a column as numbers if all its values are numbers, as bool if all are true or false, else as text.
-
-    Nulls, the texts of `MISSING` and `missing` are missing values.
-    """
+    """Return a column as numbers, as bool, or as text, whichever fits all values but marks of missing ones."""
     numbers = None if missing else _as_numbers(texts, decimal)
     if numbers is None:
         texts = _without(texts, {*MISSING, *missing})
@@ -479,7 +461,6 @@ def _number_or_category(texts: pa.ChunkedArray, decimal: str, missing: Collectio
 
 
 def _without(texts: pa.ChunkedArray, marks: Collection[str]) -> pa.ChunkedArray:
-    """Return a column with nulls in place of marks of missing values."""
     marked = pc.is_in(texts, pa.array(sorted(marks), texts.type))
     return pc.if_else(marked, None, texts) if pc.any(marked).as_py() else texts
 
@@ -487,20 +468,19 @@ def _without(texts: pa.ChunkedArray, marks: Collection[str]) -> pa.ChunkedArray:
 def _as_numbers(
     texts: pa.ChunkedArray, decimal: str, change: Callable[[pa.ChunkedArray], pa.ChunkedArray] = lambda texts: texts
 ) -> pa.ChunkedArray | None:
-    """Return changed texts as whole numbers or floats; None if one is none.
-
-    Each failure takes time, so a few texts are tried first.
-    """
+    """Return changed texts as whole numbers or floats; None if one is none."""
     for kind in (pa.int64(), pa.float64()):
         with suppress(pa.ArrowInvalid):
-            for some in (texts.drop_null().slice(0, _FIRST), texts):
+            for some in (
+                texts.drop_null().slice(0, _FIRST),
+                texts,
+            ):  # each failure takes time, so a few are tried first
                 found = _cast(change(some), kind, decimal)
             return found
     return None
 
 
 def _cast(texts: pa.ChunkedArray, kind: pa.DataType, decimal: str) -> pa.ChunkedArray:
-    """Return texts as numbers. Raises `pa.ArrowInvalid`."""
     if decimal == ",":
         if pc.any(pc.match_substring(texts, ".")).as_py():
             raise pa.ArrowInvalid("a point among decimal commas")

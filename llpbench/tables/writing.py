@@ -47,10 +47,7 @@ def _is_among(path: Path, read: Path) -> bool:
 
 
 def _in_six_digits(values: pd.Series) -> pd.Series:
-    """Return numbers rounded to 6 significant digits, but with all digits before the point.
-
-    Numbers below 1e-15 become 0 or have fewer digits.
-    """
+    """Return numbers in 6 significant digits, but with all digits before the point; below 1e-15 fewer, or 0."""
     numbers = values.to_numpy(dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         digits = 5 - np.floor(np.log10(np.abs(numbers)))
@@ -70,32 +67,29 @@ def written(path: Path, computed: Sequence[str] = ()) -> Iterator[Callable[[pd.D
     require_room(path)
     try:
         with replaced(path) as file:
-            writer = _ParquetParts(file) if path.suffix == ".parquet" else _CSVParts(file, computed)
-            with closing(writer):
-                yield writer.write
+            if path.suffix == ".parquet":
+                with closing(_ParquetParts(file)) as parts:
+                    yield parts.write
+            else:
+                yield _csv_parts(file, computed)
     except OSError as error:
         raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
 
 
-class _CSVParts:
-    """A CSV file that is written in parts. `computed` numbers are rounded to 6 significant digits."""
+def _csv_parts(file: IO[bytes], computed: Sequence[str]) -> Callable[[pd.DataFrame], None]:
+    begun = False
 
-    def __init__(self, file: IO[bytes], computed: Sequence[str]) -> None:
-        self._file, self._computed = file, computed
-        self._begun = False
-
-    def write(self, frame: pd.DataFrame) -> None:
-        """Write rows. The first call also writes the header."""
-        floats = [name for name in self._computed if frame[name].dtype.kind == "f"]
+    def write(frame: pd.DataFrame) -> None:
+        nonlocal begun
+        floats = [name for name in computed if frame[name].dtype.kind == "f"]
         frame = frame.assign(**{name: _in_six_digits(frame[name]) for name in floats})
-        if self._begun:  # names may have line ends
+        if begun:  # names may have line ends
             frame = frame.set_axis([str(number) for number in range(frame.shape[1])], axis=1)
         text = frame_as_csv(frame)
-        self._file.write((text.partition("\n")[2] if self._begun else text).encode())
-        self._begun = True
+        file.write((text.partition("\n")[2] if begun else text).encode())
+        begun = True
 
-    def close(self) -> None:
-        """Do nothing: all rows are written."""
+    return write
 
 
 class _ParquetParts:
@@ -107,7 +101,6 @@ class _ParquetParts:
         self._early: list[pd.DataFrame] = []
 
     def write(self, frame: pd.DataFrame) -> None:
-        """Write rows. The first ones wait until all columns have values."""
         self._early.append(frame)
         if self._writer is None:
             schema = pa.Schema.from_pandas(pd.concat(self._early), preserve_index=False)
@@ -122,7 +115,6 @@ class _ParquetParts:
                 raise DataError(f"the result cannot be written as parquet: {one_line(error)}. Write .csv.") from error
 
     def close(self) -> None:
-        """Finish the file. Columns without values have no type."""
         if self._writer is None and self._early:
             every = pd.concat(self._early)
             self._writer = pq.ParquetWriter(self._file, pa.Schema.from_pandas(every, preserve_index=False))

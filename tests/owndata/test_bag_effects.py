@@ -123,13 +123,13 @@ def test_overfitted_trees_use_counts() -> None:
 
 @pytest.mark.parametrize(("bags", "fits"), [(5, 1), (12, 4)])
 def test_few_bags_are_not_held_out(bags: int, fits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    called, fit = [], FitSettings.fit
+    called, fit = [], FitSettings._predictor
 
     def counted_fit(self: FitSettings, *given: Any) -> Any:
         called.append(given)
         return fit(self, *given)
 
-    monkeypatch.setattr(FitSettings, "fit", counted_fit)
+    monkeypatch.setattr(FitSettings, "_predictor", counted_fit)
     frame, where, votes = people(300, bags)
     model = LLPClassifier("bag-mean-linear").fit(frame, where, counts=counted(where, votes))
     for _ in range(2):

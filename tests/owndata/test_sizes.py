@@ -22,8 +22,8 @@ from llpbench.blocks.trees import _later
 from llpbench.core.bags import BaggedRows, FloatArray, Holdout, IntArray, Ragged
 from llpbench.core.metrics import holdout_criteria
 from llpbench.data.bag_tables import BagLabels
-from llpbench.owndata import fitting, progress, scoring
-from llpbench.owndata.fitting import threads_for
+from llpbench.owndata import fitted, fitting
+from llpbench.owndata.fitting import FitSettings
 
 
 def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, BaggedRows]:
@@ -44,9 +44,9 @@ def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch)
     proba = np.stack([1 - p, p], axis=1)
     expected = holdout_criteria(proba, Holdout(padded.rows, padded.index, padded.counts, labels=None))
     names = ("mpiou", "mpiou-hard", "l1", "l1-hard", "kl", "likelihood")
-    for most in (scoring.MOST_PADDED, 40):
-        monkeypatch.setattr(scoring, "MOST_PADDED", most)
-        assert scoring.coarse_criteria(proba, ragged) == pytest.approx({name: expected[name] for name in names})
+    for most in (fitting.MOST_PADDED, 40):
+        monkeypatch.setattr(fitted, "MOST_PADDED", most)
+        assert fitted.coarse_criteria(proba, ragged) == pytest.approx({name: expected[name] for name in names})
 
 
 def test_large_bags_train_networks_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,12 +121,12 @@ def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_small_tables_use_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "_cores", lambda: 5)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(5), raising=False)
     for jobs, expected in ((None, 1), (-1, 5), (1, 1), (2, 2)):
-        with threads_for(jobs, 1000):
+        with FitSettings(n_jobs=jobs)._threads(1000):
             assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
             assert workers() == expected
-    with threads_for(2, fitting._SMALL + 1):
+    with FitSettings(n_jobs=2)._threads(fitting._SMALL + 1):
         assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {2}
         assert workers() == 2
 
@@ -135,9 +135,9 @@ def test_small_tables_use_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> No
 def test_progress_is_shown_in_terminal_only(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
     screen = io.StringIO()
     console = functools.partial(Console, file=screen, force_terminal=terminal, width=100, highlight=False)
-    monkeypatch.setattr(progress, "Console", lambda **_: console())
+    monkeypatch.setattr(fitting, "Console", lambda **_: console())
     monkeypatch.delenv("NO_COLOR", raising=False)
-    with progress.progress_display() as display:
+    with fitting.progress_display() as display:
         display.add_task("sample of bags", total=None)
     assert ("sample of bags" in screen.getvalue()) == terminal
     assert terminal or not screen.getvalue().strip()

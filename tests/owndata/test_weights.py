@@ -91,15 +91,15 @@ def test_fractional_weights_match_printed_counts(digits: int) -> None:
 
 def test_rounded_weights_keep_bag_sizes_and_shares() -> None:
     labels = read_bag_labels(BAG, CELLS, PARTS)
-    found = Repeats.of(CELLS, labels)
+    found = Repeats.of(labels, lambda: CELLS)
     assert (found.exact, found.sizes.tolist()) == (False, np.rint(SUMS).astype(int).tolist())
-    times = np.bincount(found.places, minlength=ROWS)
+    times = np.bincount(np.arange(ROWS)[found.places], minlength=ROWS)
     assert np.abs(times - PARTS * (found.sizes / SUMS)[BAG]).max() < 1 + 1e-6
     older = CELLS["age"].to_numpy() >= 3  # rows are ordered by age, so that its shares are kept
     shares = np.bincount(BAG, PARTS * older) / SUMS - np.bincount(BAG, times * older) / found.sizes
     assert np.abs(shares * found.sizes).max() < 0.5 + 1e-6
     shuffled = np.random.default_rng(1).permutation(ROWS)
-    other = Repeats.of(CELLS.iloc[shuffled], read_bag_labels(BAG[shuffled], CELLS, PARTS[shuffled]))
+    other = Repeats.of(read_bag_labels(BAG[shuffled], CELLS, PARTS[shuffled]), lambda: CELLS.iloc[shuffled])
     assert sorted(CELLS["age"].iloc[found.places]) == sorted(CELLS["age"].iloc[shuffled].iloc[other.places])
 
 

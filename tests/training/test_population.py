@@ -100,6 +100,16 @@ def test_stacked_update_equals_torch_adamw() -> None:
     assert torch.allclose(weights(outcome), expected, atol=1e-4)
 
 
+def test_nan_ends_training_of_one_member_only() -> None:
+    tasks = {seed: toy_task(seed) for seed in (0, 1)}
+    train = tasks[1].train
+    broken = replace(train, rows=train.rows._replace(numeric=train.rows.numeric * np.nan))
+    tasks[1] = replace(tasks[1], train=broken)
+    good, bad = together(DLLP(SMALL), tasks, epochs=4).train()
+    assert (good.failure, good.epochs) == ("", 4)
+    assert (bad.failure, bad.epochs) == ("the loss was not finite in epoch 0 of stage 'train'", 1)
+
+
 def test_each_criterion_has_its_own_patience() -> None:
     seen: list[Epoch] = []
     many = population(DLLP(SMALL), [0, 1, 2], epochs=200, patience=3)

@@ -1,0 +1,488 @@
+"""Tables of bags in files, and rows of files in batches: samples of whole bags for fits, predictions, and estimates.
+
+Tables of bags have a line for each bag with a column for each class, or a line for each bag and class. Rows in memory
+are a single batch.
+"""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+from rich.progress import Progress
+
+from llpbench.blocks.side_by_side import side_by_side
+from llpbench.core.bags import FloatArray, Rows
+from llpbench.core.errors import DataError, LLPBenchError, argument, warn
+from llpbench.core.files import temporary_folder
+from llpbench.core.seeding import generator
+from llpbench.core.text import one_line, plural, verb
+from llpbench.data.bag_tables import BagLabels, near_names
+from llpbench.data.reading_bags import read_bag_labels
+from llpbench.owndata.bag_data import BagData
+from llpbench.owndata.classifier import LLPClassifier
+from llpbench.owndata.count_ranges import MOST, Range
+from llpbench.owndata.group_estimates import Groups
+from llpbench.owndata.weights import weights_of_column
+from llpbench.tables.bag_keys import bag_index, bag_keys
+from llpbench.tables.column_names import column_of, csv_line, csv_parts, matching_column, place_of, plain, split_names
+from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
+from llpbench.tables.number_text import MISSING, NumberText
+from llpbench.tables.row_files import RowBatch, RowBatches
+from llpbench.tables.texts import as_text
+from llpbench.tables.writing import written
+
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
+_BagsOfRows = tuple[pd.DataFrame, FloatArray | None]
+"""columns that name the bag of each row, and weights of rows"""
+_MOST_MARKS = 5
+
+
+@dataclass(frozen=True)
+class BagFile:
+    """A file of bags and the roles of its columns."""
+
+    path: Path
+    keys: Sequence[str]
+    """columns that name a bag"""
+    counts: Sequence[str]
+    """columns with counts; each text names one or several (`split_names`)"""
+    proportions: Sequence[str]
+    """columns with proportions"""
+    class_column: str | None = None
+    """column with the class, in a table with a line for each bag and class"""
+    size_column: str | None = None
+    """column with the number of rows of the whole bag"""
+    time_column: str | None = None
+    """column with the time of the bag, unless it is in the file of rows"""
+    suppressed: Sequence[str] = ()
+    """marks of suppressed numbers, in addition to empty cells"""
+    form: FileFormat = AS_IT_SHOWS
+    """format of the file, as far as the user has set it"""
+
+    def read(self, of_rows: Sequence[str] = ()) -> dict[str, Any]:
+        """Return the table as arguments of `LLPClassifier.fit`. `of_rows` are the columns of the file of rows.
+
+        Raises `LLPBenchError` unless there are either counts or proportions, and `DataError` for texts among numbers.
+        """
+        if bool(self.counts) == bool(self.proportions):
+            raise LLPBenchError(
+                "--counts and --proportions cannot be combined. Leave one of them out."
+                if self.counts
+                else "the counts of bags are missing. Name their columns with --counts or --proportions."
+            )
+        long = self.class_column is not None
+        wanted = [(name,) for name in (*self.keys, self.class_column, self.size_column) if name is not None]
+        several = [(part, text) for text in (*self.counts, *self.proportions) for part in csv_parts(text)]
+        frame = RowBatches(self.path, features=(), form=self.form, columns=[*wanted, *several]).together()
+        known = [*frame.columns]
+        values = split_names(self.counts or self.proportions, known)
+        if long and len(values) != 1:
+            raise LLPBenchError(
+                f"--class-column needs one column of counts, got {', '.join(values)}. If each class has a column, "
+                "leave --class-column out."
+            )
+        if len(set(values)) < len(values):
+            raise LLPBenchError(f"each class must have its own column, got {', '.join(values)}. Name each column once.")
+        if not any(matching_column(name, known) for name in values) and {*values} <= {*of_rows}:
+            raise LLPBenchError(
+                f"file {str(self.path)!r} has no column of counts, but the file of rows has: {', '.join(values)}. Give "
+                "the rows first, then --bags with their counts."
+            )
+        for name in (name for name in self.keys if name in of_rows and not matching_column(name, known)):
+            column_of(frame, name, self.path, f". If it has another name there, use --bag-column {name}=NAME")
+        names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
+        keys = bag_keys(frame, names, self.path)
+        bags = bag_index(keys[list(self.keys)])
+        again = keys.duplicated() & keys.notna().all(axis="columns") if long else bags.duplicated()
+        if again.any():
+            row = int(again.argmax())
+            others = [name for name in map(str, frame.columns) if name not in {*names, *values}]
+            parts = [name for name in others if not keys.assign(other=frame[name].to_numpy()).duplicated().any()]
+            part = min(parts, key=lambda name: frame[name].nunique(), default="")
+            advice = "Remove one of the lines." + " If each line is for one class, use --class-column." * (not long)
+            if part and part in of_rows:
+                advice = f"Lines differ in {part!r}. Use --bag-column {shlex.quote('+'.join([*self.keys, part]))}."
+            elif part:
+                advice = f"Lines differ in {part!r}. Add up the lines of each bag, or add this column to ROWS."
+            where, one = place_of(frame, row), "one line for each bag" + " and class" * long
+            raise DataError(
+                f"file {str(self.path)!r} must have {one}, got bag {bags[row]!r} again in {where}. {advice}"
+            )
+        table = self._numbers(frame, values, bags)
+        classes = [plain(name) for name in values]
+        table.columns = pd.Index(classes if len(set(classes)) == len(classes) else values)
+        table.index = pd.MultiIndex.from_frame(keys) if len(names) > 1 else pd.Index(keys.iloc[:, 0])
+        given = table.iloc[:, 0] if long else table
+        found: dict[str, Any] = {"counts" if self.counts else "proportions": given}
+        if self.size_column is not None:
+            sizes = self._numbers(frame, [self.size_column], bags, whole=True)[self.size_column]
+            found["sizes"] = one_per_bag(sizes, bags, self.path)
+        if self.time_column is not None and matching_column(self.time_column, known):
+            times = column_of(frame, self.time_column, self.path)
+            found["time"] = one_per_bag(times, bags, self.path)
+        return found
+
+    def _numbers(
+        self, frame: pd.DataFrame, names: Sequence[str], bags: pd.Index, *, whole: bool = False
+    ) -> pd.DataFrame:
+        """Return columns as numbers: NaN if empty or suppressed, percentages as shares. All have one decimal mark."""
+        columns = {name: column_of(frame, name, self.path) for name in names}
+        missing = {*self.suppressed, *MISSING}
+        every = pd.concat([as_text(column) for column in columns.values()], ignore_index=True)
+        decimal = self.form.decimal or NumberText.read(every, missing=missing, known_gaps=False).decimal
+        found = {
+            name: NumberText.read(column, decimal=decimal, missing=missing, known_gaps=False)
+            for name, column in columns.items()
+        }
+        ranged = bool(self.counts) and not whole
+        wrong = {
+            name: each.broken[[not ranged or each.percent or Range.read(text) is None for text in each.broken]]
+            for name, each in found.items()
+        }
+        marks = list(dict.fromkeys(mark for each in wrong.values() for mark in each))
+        for name, each in found.items():
+            if len(broken := wrong[name]):
+                one, row = len(broken) == 1, int(broken.index[0])
+                advice = f"Correct {'it' if one else 'them'}"
+                if len(marks) <= _MOST_MARKS:
+                    advice += f", or use --suppressed {shlex.quote(csv_line(marks))} if "
+                    advice += "it marks a suppressed count" if one else "they mark suppressed counts"
+                raise DataError(
+                    f"file {str(self.path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} for bag "
+                    f"{bags[row]!r} in {place_of(frame, row)} ({plural(len(broken), 'such value')}). {advice}."
+                )
+            if each.percent and (whole or self.counts):
+                example = "%" if each.example is None else each.example[0]
+                raise DataError(
+                    f"file {str(self.path)!r}: column {name!r} must contain counts, got {example!r}, a percentage. "
+                    "Use --proportions for such columns."
+                )
+        if read := next((each.told(name) for name, each in found.items() if each.example is not None), None):
+            warn("file", f"file {str(self.path)!r}: {read}.")
+        numbers = pd.DataFrame({name: each.values / (100 if each.percent else 1) for name, each in found.items()})
+        ranges = {name: each.broken.astype(object) for name, each in found.items() if len(each.broken)}
+        for name, texts in ranges.items():
+            numbers[name] = numbers[name].astype(object)
+            numbers.loc[texts.index, name] = texts
+        if ranges:
+            number, (name, texts) = sum(map(len, ranges.values())), next(iter(ranges.items()))
+            text = str(texts.iloc[0])
+            low, high = Range.read(text) or (0, 0)
+            warn(
+                "file",
+                f"file {str(self.path)!r}: {plural(number, 'count')} {'is a range' if number == 1 else 'are ranges'}, "
+                f"such as {text!r} in column {name!r}, read as {low:g} {f'to {high:g}' if high < MOST else 'or more'}. "
+                f"To ignore such counts: --suppressed {shlex.quote(csv_line([text]))}.",
+            )
+        return numbers
+
+
+def one_per_bag(values: pd.Series, bags: pd.Index, path: Path) -> pd.Series:
+    """Return the value of each bag from lines of a file with their `bags`; lines of no bag are left out.
+
+    Raises `DataError` if a bag has several values.
+    """
+    flat = bags.to_flat_index()
+    inside = flat.notna()
+    lines = pd.DataFrame({"bag": flat, "value": values.to_numpy()})[inside].drop_duplicates()
+    if (twice := lines["bag"].duplicated(keep=False)).any():
+        bag = lines["bag"][twice].iloc[0]
+        one, other = lines["value"][lines["bag"] == bag].tolist()[:2]
+        raise DataError(
+            f"a bag must have one {values.name}, got {one!r} and {other!r} for bag {bag!r} in file {str(path)!r}. "
+            "Correct the file, use smaller bags, or name another column."
+        )
+    return pd.Series(values.to_numpy(), index=bags)[inside & ~flat.duplicated()]
+
+
+def require_common_bags(keys: pd.DataFrame, table: pd.Series | pd.DataFrame, rows: Path, bags: Path) -> None:
+    """Raise `DataError` if no bag of the rows is in a table of bags. `keys` are columns that name the bag of a row."""
+    ours = keys.dropna().drop_duplicates()
+    theirs = table.index.to_frame(index=False).iloc[:, : keys.shape[1]].dropna().drop_duplicates()
+    if not (len(ours) and len(theirs)) or len(bag_index(ours).intersection(bag_index(theirs))):
+        return
+    near = near_names([*bag_index(ours)], [*bag_index(theirs)])
+    advice = f"Use the same names in both files{f': {near}' * bool(near)}."
+    some = [", ".join(map(repr, bag_index(each)[:3])) + ", ..." * (len(each) > 3) for each in (ours, theirs)]
+    raise DataError(f"no bag of file {str(rows)!r} ({some[0]}) is in file {str(bags)!r} ({some[1]}). {advice}")
+
+
+def draw_bags(
+    batches: RowBatches,
+    keys: Sequence[str],
+    table: dict[str, Any],
+    most_rows: int,
+    seed: int,
+    drop_unmatched: bool,
+    progress: Progress,
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Read all rows, or the rows of random whole bags if there are more than `most_rows`.
+
+    Returns the rows (whose `attrs["drawn"]` say what was drawn), and the `table` of counts (`BagFile.read`) without
+    bags that were not drawn.
+
+    Whole bags are drawn, not rows: the counts of a bag say little about a sample of its rows. `keys` are the columns
+    that name the bag of a row. `drop_unmatched`: skip the rows of bags without counts. Raises `LLPBenchError` if some
+    rows must be left out that have no bag with counts, and if the limit has no room for two bags.
+    """
+    bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
+    sizes = _rows_of_bags(batches, keys, progress)
+    total, known = sizes.total(), {*bags["counts" if "counts" in bags else "proportions"]}
+    unknown = {label: rows for label, rows in sizes.items() if label not in known}
+    drawn: set[Hashable] = {*sizes, None}
+    if drop_unmatched and total > most_rows:
+        sizes = Counter({label: rows for label, rows in sizes.items() if label not in unknown})
+        drawn = {*sizes}
+    if sampled := sizes.total() > most_rows:
+        if unknown and not drop_unmatched:
+            rows, some = sum(unknown.values()), next(iter(unknown))
+            raise LLPBenchError(
+                f"{rows:,} of {plural(total, 'row')} {verb(rows)} no bag with counts"
+                f"{'' if some is None else f', such as rows of bag {some!r}'}. Add these bags. To drop such rows, use "
+                f"{argument('unmatched=' + repr('drop'))}."
+            )
+        names = sorted(sizes)  # type: ignore[type-var]
+        order = generator(seed, "sample of bags").permutation(len(names))
+        rows_of_bag = np.array([sizes[name] for name in names])[order]
+        fitting = int(np.searchsorted(np.cumsum(rows_of_bag), most_rows, side="right"))
+        if fitting < 2:
+            raise LLPBenchError(
+                f"at least 2 bags must fit into {most_rows:,} rows, but bags have up to {rows_of_bag.max():,}. Use a "
+                "larger --most-rows, or a sample of the rows of each bag and --sampled."
+            )
+        drawn = {names[place] for place in order[:fitting]}
+    frames, done = [], _advancing(progress, "rows of bags", batches.total)
+    for batch in batches:
+        labels = _labels(batch, keys)
+        frames.append(batch.frame[np.array([*(name in drawn for name in labels.names), None in drawn])[labels.of_row]])
+        done(len(batch.frame))
+    found = pd.concat(frames, ignore_index=True)
+    found.attrs["decimals"] = dict(batches.decimals)
+    if not sampled:
+        return found, table
+    left_out = {*sizes} - drawn
+    found.attrs["drawn"] = (
+        f"fitted to {len(found):,} of {plural(total, 'row')}, in {len(drawn):,} of {len(sizes):,} bags, at random"
+    )
+    return found, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}
+
+
+def _labels(batch: RowBatch, keys: Sequence[str]) -> BagLabels:
+    return read_bag_labels(bag_keys(batch.frame, keys, batch.part), batch.frame)
+
+
+def _rows_of_bags(batches: RowBatches, keys: Sequence[str], progress: Progress) -> Counter[Hashable]:
+    """Return the number of rows of each bag, and of no bag (None)."""
+    sizes, done = Counter[Hashable](), _advancing(progress, "bags", batches.total)
+    for batch in batches:
+        with batch.blamed():
+            labels = _labels(batch, keys)
+        rows = np.bincount(labels.of_row + 1, minlength=len(labels.names) + 1).tolist()
+        sizes.update({name: number for name, number in zip([None, *labels.names], rows, strict=True) if number})
+        done(len(batch.frame))
+    return sizes
+
+
+def _advancing(progress: Progress, name: str, total: int | None) -> Callable[[int], None]:
+    """Begin a pass over `total` rows (None: not known), and return a function that counts rows."""
+    for task in progress.task_ids:
+        progress.remove_task(task)
+    task = progress.add_task(name, total=total)
+    return lambda rows: progress.advance(task, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class FileRows:
+    """Rows of files, a model that is applied to them, and data of their bags.
+
+    Methods raise `LLPBenchError` for files that cannot be read or written. They warn of unknown bags and categories as
+    `LLPClassifier.predict_proba` does.
+    """
+
+    model: LLPClassifier
+    batches: Iterable[RowBatch]
+    total: int | None
+    """number of rows, if known"""
+    keys: Sequence[str]
+    """columns that name bags"""
+    counts: dict[str, Any]
+    """counts of bags as arguments of `BagData.read`, if they are not those of `fit`"""
+    weight_column: str | None
+
+    def predict(self, out: Path, *, whole_bags: bool, progress: Progress) -> int:
+        """Write predictions in the order of the files, and return their number.
+
+        With `whole_bags`, batches are read twice, and predictions are those of `disaggregate`, with labels of `assign`.
+        """
+        model, weight = self.model, self.weight_column
+        kinds = ["probability"] + ["count"] * (weight is not None)
+        names = [f"{kind}_{label}" for kind in kinds for label in model.classes_]
+        with _warned_once() as rows_of_batches:
+            whole = self._in_whole_bags(progress) if whole_bags else None
+            done = _advancing(progress, "predictions", self.total)
+
+            def predicted(item: tuple[int, RowBatch]) -> pd.DataFrame:
+                first, batch = item
+                with batch.blamed():
+                    features, others = self._split(batch)
+                    if whole is None:
+                        bags = bag_keys(batch.frame, self.keys, batch.part) if self.keys else None
+                        proba = model.predict_proba(features, bags)
+                        labels = model.classes_[proba.argmax(axis=1)]
+                    else:
+                        proba, labels = (each[first : first + len(features)] for each in whole)
+                    values = {"probability": proba}
+                    if weight is not None:
+                        values["count"] = proba * weights_of_column(batch.frame, weight, batch.part)[:, None]
+                    columns = [column for kind in kinds for column in values[kind].T]
+                    added = {"prediction": labels, **dict(zip(names, columns, strict=True))}
+                    if taken := [name for name in added if name in others.columns]:
+                        raise DataError(
+                            f"file {str(batch.part)!r} already has a column {taken[0]!r}, which predictions would "
+                            "replace. Rename it."
+                        )
+                    return others.assign(**added)
+
+            with written(out, names) as write:
+                for frame in _computed(_numbered(self.batches), predicted):
+                    write(frame)
+                    rows_of_batches.append(len(frame))
+                    done(len(frame))
+        return sum(rows_of_batches)
+
+    def estimate(self, by: Sequence[str], among: Sequence[Hashable] | None, *, progress: Progress) -> pd.DataFrame:
+        """Return the estimates of `LLPClassifier.estimate` for groups `by` columns.
+
+        The features of several batches are in temporary files.
+        """
+
+        def converted(batch: RowBatch) -> tuple[pd.DataFrame, Rows]:
+            of_row = pd.DataFrame({name: column_of(batch.frame, name, batch.part) for name in by})
+            return of_row, self.model._rows(self._split(batch)[0])
+
+        bags, groups = list[_BagsOfRows](), list[pd.DataFrame]()
+
+        def parts() -> Iterator[Rows]:
+            for of_row, rows in self._passed("rows", progress, converted, bags):
+                groups.append(of_row)
+                yield rows
+
+        with ExitStack() as files:
+            with _warned_once():
+                rows = files.enter_context(_together(parts()))
+            _advancing(progress, "estimates", None)
+            of_groups = pd.concat(groups)
+            return self.model._estimate(rows, self._data(bags), Groups.read(of_groups, of_groups), among=among)
+
+    def _passed(
+        self, name: str, progress: Progress, compute: Callable[[RowBatch], _Found], bags: list[_BagsOfRows]
+    ) -> Iterator[_Found]:
+        """Yield the result for each batch. Append the bags of its rows, and their weights."""
+        done, weight = _advancing(progress, name, self.total), self.weight_column
+
+        def read(batch: RowBatch) -> tuple[_BagsOfRows, _Found]:
+            with batch.blamed():
+                weights = None if weight is None else weights_of_column(batch.frame, weight, batch.part)
+                return (bag_keys(batch.frame, self.keys, batch.part), weights), compute(batch)
+
+        for of_rows, found in _computed(self.batches, read):
+            bags.append(of_rows)
+            done(len(of_rows[0]))
+            yield found
+
+    def _split(self, batch: RowBatch) -> tuple[pd.DataFrame, pd.DataFrame]:
+        frame, part, keys = batch.frame, batch.part, self.model.reading_.get("keys", [])
+        names = [str(name) for name in self.model.feature_names_in_]
+        columns = {name: column_of(frame, name, part, ", which the model uses as a feature") for name in names}
+        texts = bag_keys(frame, [name for name in names if name in keys], part)
+        features = pd.DataFrame({name: texts.get(name, column) for name, column in columns.items()})
+        return features, frame.drop(columns=[str(column.name) for column in columns.values()])
+
+    def _in_whole_bags(self, progress: Progress) -> tuple[FloatArray, Any]:
+        """Return probabilities [rows, classes] that add up to the counts of bags, and labels [rows]."""
+        bags, model = list[_BagsOfRows](), self.model
+        parts = self._passed("whole bags", progress, lambda batch: model.predict_proba(self._split(batch)[0]), bags)
+        proba = np.concatenate([*parts])
+        return model._adding_up(proba, self._data(bags))
+
+    def _data(self, bags: Sequence[_BagsOfRows]) -> BagData:
+        keys, weights = zip(*bags, strict=True)
+        every, weight = pd.concat(keys), None if weights[0] is None else np.concatenate(weights)
+        return BagData.read(every, every, **self.counts, sample_weight=weight)
+
+
+def _computed(items: Iterable[_Item], compute: Callable[[_Item], _Found]) -> Iterator[_Found]:
+    """Yield the result for each item. Several items are computed side by side."""
+    several = iter(items)
+    first, second = next(several), next(several, None)
+    return map(compute, [first]) if second is None else side_by_side(chain([first, second], several), compute)
+
+
+def _numbered(batches: Iterable[RowBatch]) -> Iterator[tuple[int, RowBatch]]:
+    first = 0
+    for batch in batches:
+        yield first, batch
+        first += len(batch.frame)
+
+
+@contextmanager
+def _warned_once() -> Iterator[list[int]]:
+    """Warn once for each column, not in each batch, and of unknown bags only if no batch has a known bag.
+
+    Yields a list, to which the caller adds the number of rows of each batch.
+    """
+    seen: list[int] = []
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield seen
+    finally:  # a warning may explain an error
+        kinds = [str(getattr(each.message, "about", each.category.__name__)) for each in caught]
+        first: dict[tuple[str, str], warnings.WarningMessage] = {}
+        for kind, each in zip(kinds, caught, strict=True):
+            if kind != "unknown bags" or kinds.count(kind) == len(seen):
+                column = str(each.message).partition(" column ")[2].partition(",")[0]
+                first.setdefault((kind, column), each)
+        for each in first.values():
+            warnings.warn(each.message, each.category, stacklevel=3)
+
+
+@contextmanager
+def _together(parts: Iterator[Rows]) -> Iterator[Rows]:
+    """Yield rows as one: a single part as it is, several as arrays in temporary files."""
+    first, second = next(parts), next(parts, None)
+    if second is None:
+        yield first
+        return
+    with temporary_folder() as folder:
+        number = 0
+        with ExitStack() as opened:
+            files = [opened.enter_context(open(folder / name, "wb")) for name in Rows._fields]
+            for part in chain([first, second], parts):
+                number += len(part.numeric)
+                try:
+                    for file, values in zip(files, part, strict=True):
+                        file.write(values.tobytes())
+                except OSError as error:
+                    told = f"temporary files cannot be written: {one_line(error)}. Set TMPDIR to another folder."
+                    raise DataError(told) from error
+        yield Rows(
+            *(
+                np.memmap(folder / name, each.dtype, "r", shape=(number, each.shape[1]))
+                if each.shape[1]
+                else np.empty((number, 0), each.dtype)
+                for name, each in zip(Rows._fields, first, strict=True)
+            )
+        )
