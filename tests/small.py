@@ -17,7 +17,7 @@ from llpbench.core.model import Encoder, Random
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
-from llpbench.encoders.saint import Saint, _SaintParams
+from llpbench.encoders.saint import _Saint, _SaintParams
 from llpbench.training.cohort import EncoderFactory, Outcome, Trainee
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
@@ -99,7 +99,7 @@ def small_encoder(kind: str = "mlp", dropout: float = 0.0) -> Encoder:
     torch.manual_seed(0)
     if kind == "mlp":
         return MLPEncoder(SCHEMA, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), dropout)
-    return Saint(SCHEMA, _SaintParams(dim=8, depth=1, heads=2, head_dim=4, numeric_hidden=8), dropout)
+    return _Saint(SCHEMA, _SaintParams(dim=8, depth=1, heads=2, head_dim=4, numeric_hidden=8), dropout)
 
 
 def mlp(task: Task) -> Encoder:

@@ -139,7 +139,7 @@ class _FlatEncoder(Encoder):
     numbers="robust",
     reference="Holzmüller, Grinsztajn & Steinwart 2024",
 )
-class RealMLP(_FlatEncoder):
+class _RealMLP(_FlatEncoder):
     """MLP with periodic embeddings, on robust scores of numbers."""
 
     Params = _RealMLPParams
@@ -222,7 +222,7 @@ class _AdaptedLayer(nn.Module):
 @register_encoder(
     "tabm", version=1, learning_rate=2e-3, hidden=64, numbers="scores", reference="Gorishniy, Kotelnikov & Babenko 2025"
 )
-class TabM(_FlatEncoder):
+class _TabM(_FlatEncoder):
     """32 MLPs with shared weights, trained by the mean of their losses, on normal scores of numbers."""
 
     Params: type[_TabMParams] = _TabMParams
@@ -248,7 +248,7 @@ class TabM(_FlatEncoder):
         self.of_copy = tuple(name for name in names if not name.endswith(".weight"))
         self._vary()
 
-    def another(self) -> TabM:
+    def another(self) -> _TabM:
         other = deepcopy(self)
         other._vary()
         return other
@@ -277,7 +277,7 @@ class TabM(_FlatEncoder):
     numbers="scores",
     reference="Gorishniy, Kotelnikov & Babenko 2025",
 )
-class TabMSmall(TabM):
+class _TabMSmall(_TabM):
     """8 MLPs with shared weights and periodic embeddings of numbers, for CPUs, on normal scores of numbers."""
 
     Params = _TabMSmallParams

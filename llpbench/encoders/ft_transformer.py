@@ -116,7 +116,7 @@ class _FTBlock(nn.Module):
 @register_encoder(
     "ft-transformer", version=1, learning_rate=1e-4, hidden=64, numbers="scores", reference="Gorishniy et al. 2021"
 )
-class FTTransformer(Encoder):
+class _FTTransformer(Encoder):
     """FT-Transformer with three blocks, on normal scores of numbers."""
 
     Params = _FTTransformerParams
@@ -150,7 +150,7 @@ class FTTransformer(Encoder):
     numbers="scores",
     reference="Gorishniy et al. 2021",
 )
-class FTTransformerSmall(FTTransformer):
+class _FTTransformerSmall(_FTTransformer):
     """FT-Transformer with one narrow block, for CPUs, on normal scores of numbers."""
 
     Params = _FTTransformerSmallParams

@@ -53,7 +53,7 @@ class _ResidualBlock(nn.Module):
 @register_encoder(
     "resnet", version=1, learning_rate=1e-3, hidden=64, numbers="scores", reference="Gorishniy et al. 2021"
 )
-class ResNet(Encoder):
+class _ResNet(Encoder):
     """Residual network with LayerNorm, on normal scores of numbers."""
 
     Params = _ResNetParams

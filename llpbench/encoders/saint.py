@@ -40,7 +40,7 @@ class _SaintParams:
 
 
 @register_encoder("saint", version=1, learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
-class Saint(Encoder):
+class _Saint(Encoder):
     """SAINT with attention between columns, with the published block."""
 
     Params = _SaintParams
@@ -105,7 +105,7 @@ def _from_lanes(x: Tensor, rows: int) -> Tensor:
 
 
 @register_encoder("saint-prenorm", version=1, learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
-class SaintPrenorm(Saint):
+class _SaintPrenorm(_Saint):
     """SAINT with attention between columns, textbook pre-norm blocks and a final LayerNorm."""
 
     prenorm = True
@@ -122,7 +122,7 @@ class _SaintRowParams(_SaintParams):
 
 
 @register_encoder("saint-row", version=1, learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")
-class SaintRow(Saint):
+class _SaintRow(_Saint):
     """SAINT with attention between columns and between the rows of a step, with depth 1."""
 
     Params = _SaintRowParams

@@ -12,10 +12,10 @@ from llpbench.blocks.attention import LANES, Block
 from llpbench.core.bags import Rows, Schema
 from llpbench.core.model import Encoder, Random
 from llpbench.core.registry import ENCODERS
-from llpbench.encoders.flat_mlps import RealMLP, TabM, _ScaledLayer, _TabMParams
-from llpbench.encoders.ft_transformer import FTTransformer
-from llpbench.encoders.resnet import ResNet
-from llpbench.encoders.saint import Saint, _from_lanes, _SaintParams, _to_lanes
+from llpbench.encoders.flat_mlps import _RealMLP, _ScaledLayer, _TabM, _TabMParams
+from llpbench.encoders.ft_transformer import _FTTransformer
+from llpbench.encoders.resnet import _ResNet
+from llpbench.encoders.saint import _from_lanes, _Saint, _SaintParams, _to_lanes
 
 SCHEMA = Schema(numeric=3, cardinalities=(4, 6), classes=2, prior=(0.5, 0.5), rows_per_step=10)
 
@@ -64,7 +64,7 @@ def test_every_parameter_has_gradient(name: str) -> None:
 
 def test_saint_has_published_size() -> None:
     """As published: about 175,000 parameters in the blocks at width 32 and depth 6."""
-    encoder = Saint(SCHEMA, _SaintParams(), 0.1)
+    encoder = _Saint(SCHEMA, _SaintParams(), 0.1)
     assert sum(p.numel() for p in encoder.blocks.parameters()) == pytest.approx(175_000, rel=0.02)
     assert asdict(_SaintParams()) == {"dim": 32, "depth": 6, "heads": 8, "head_dim": 16, "numeric_hidden": 100}
 
@@ -73,7 +73,7 @@ def test_published_and_prenorm_blocks_differ_in_skip_path() -> None:
     published, prenorm = build("saint"), build("saint-prenorm")
     x = torch.randn(1, 1, 4, 32) * 10
     for encoder, scale in ((published, 1.0), (prenorm, 10.0)):
-        assert isinstance(encoder, Saint)
+        assert isinstance(encoder, _Saint)
         block = encoder.blocks[0]
         assert isinstance(block, Block)
         for parameter in (*block.attention.parameters(), *block.feed_forward.parameters()):
@@ -108,16 +108,16 @@ WIDE = Schema(numeric=6, cardinalities=(10,) * 8, classes=2, prior=(0.5, 0.5), r
 def test_encoders_have_published_sizes(name: str, size: int) -> None:
     """But for the learned vectors of missing numbers, and the norm that the authors count as part of the head."""
     encoder = build(name, replace(WIDE, numeric=86, cardinalities=()) if name == "resnet" else WIDE)
-    assert isinstance(encoder, FTTransformer | ResNet)
-    missing = encoder.missing if isinstance(encoder, ResNet) else encoder.features.missing
+    assert isinstance(encoder, _FTTransformer | _ResNet)
+    missing = encoder.missing if isinstance(encoder, _ResNet) else encoder.features.missing
     assert parameters(encoder) - parameters(missing, encoder.norm) == size
-    if isinstance(encoder, FTTransformer):
+    if isinstance(encoder, _FTTransformer):
         assert isinstance(encoder.blocks[0].norm_attention, torch.nn.Identity), "none before the first attention"
 
 
 def test_realmlp_starts_as_published() -> None:
     encoder = build("realmlp", Schema(2, (10, 30), 2, (0.5, 0.5), 10))
-    assert isinstance(encoder, RealMLP)
+    assert isinstance(encoder, _RealMLP)
     assert len(encoder.inputs) == 9 + 8 + 2 * 4, "one-hot up to nine levels, then embeddings of eight"
     data = Rows(torch.tensor([[[0.5, -2.0]]]), torch.tensor([[[2, 7]]]), torch.zeros(1, 1, 2, dtype=torch.bool))
     embedded = encoder.embed(data)[0, 0]
@@ -137,7 +137,7 @@ def test_realmlp_starts_as_published() -> None:
 def test_tabm_has_published_size() -> None:
     """But for the heads, which are the method's: 32 linear ones, which the authors count."""
     encoder = build("tabm", replace(WIDE, cardinalities=(11,) * 8))
-    assert isinstance(encoder, TabM)
+    assert isinstance(encoder, _TabM)
     own, shared = (
         sum(p.numel() for name, p in encoder.layers.named_parameters() if (f"layers.{name}" in encoder.of_copy) == mine)
         for mine in (True, False)
@@ -150,8 +150,8 @@ def test_tabm_copies_differ_in_first_factors_only(name: str, signs: bool) -> Non
     """One factor a feature: a sign, or with embeddings of numbers a normal number."""
     encoder = build(name)
     other = encoder.another()
-    assert isinstance(encoder, TabM)
-    assert isinstance(other, TabM)
+    assert isinstance(encoder, _TabM)
+    assert isinstance(other, _TabM)
     differing = {n for (n, a), b in zip(encoder.named_parameters(), other.parameters(), strict=True) if (a != b).any()}
     assert differing == {"layers.0.scale_in"}
     factors = torch.cat([each.layers[0].get_parameter("scale_in").detach() for each in (encoder, other)])
@@ -165,7 +165,7 @@ def test_tabm_copies_differ_in_first_factors_only(name: str, signs: bool) -> Non
 
 def test_tabm_matches_hand_computation() -> None:
     torch.manual_seed(0)
-    encoder, data = TabM(SCHEMA, _TabMParams(dim=4, depth=1), 0.1), rows(1, 6)
+    encoder, data = _TabM(SCHEMA, _TabMParams(dim=4, depth=1), 0.1), rows(1, 6)
     layer = encoder.layers[0]
     with torch.no_grad():
         for parameter in layer.parameters():

@@ -39,9 +39,9 @@ from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Split
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_table
-from llpbench.encoders.flat_mlps import TabM, _TabMParams
+from llpbench.encoders.flat_mlps import _TabM, _TabMParams
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
-from llpbench.encoders.saint import Saint, SaintRow, _SaintParams, _SaintRowParams
+from llpbench.encoders.saint import _Saint, _SaintParams, _SaintRow, _SaintRowParams
 from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
 from llpbench.methods.self_llp import SelfLLP, _SelfLLPParams
@@ -56,11 +56,11 @@ from llpbench.training.training_data import LARGEST_RATIO, TrainingData, _bucket
 
 
 def saint(task: Task) -> Encoder:
-    return Saint(task.schema, _SaintParams(dim=8, depth=2, heads=2, head_dim=4, numeric_hidden=8), 0.1)
+    return _Saint(task.schema, _SaintParams(dim=8, depth=2, heads=2, head_dim=4, numeric_hidden=8), 0.1)
 
 
 def saint_row(task: Task) -> Encoder:
-    return SaintRow(task.schema, _SaintRowParams(dim=4, heads=2, head_dim=4, numeric_hidden=8, row_head_dim=4), 0.1)
+    return _SaintRow(task.schema, _SaintRowParams(dim=4, heads=2, head_dim=4, numeric_hidden=8, row_head_dim=4), 0.1)
 
 
 @pytest.mark.parametrize(("encoder", "unequal"), [(saint, False), (saint_row, True)], ids=["saint", "saint-row"])
@@ -391,13 +391,13 @@ TAKE_ENCODER = [
 
 
 def tabm(task: Task) -> Encoder:
-    return TabM(task.schema, SIZES, 0.1)
+    return _TabM(task.schema, SIZES, 0.1)
 
 
 def network_of(dropout: float = 0.0) -> Network:
     torch.manual_seed(0)
     schema = toy_task(0).schema
-    return build_copies(METHOD, TabM(schema, SIZES, dropout), schema)
+    return build_copies(METHOD, _TabM(schema, SIZES, dropout), schema)
 
 
 def alike(network: Network) -> Network:
@@ -455,7 +455,7 @@ def test_copies_use_mean_of_losses() -> None:
 def test_equal_copies_equal_one_network() -> None:
     """In loss, prediction, and the gradient of what they share."""
     network, bags, schema = alike(network_of()), some_bags(unequal=True), toy_task(0).schema
-    single = METHOD.build(TabM(schema, replace(SIZES, copies=1), 0.0), schema)
+    single = METHOD.build(_TabM(schema, replace(SIZES, copies=1), 0.0), schema)
     own = dict(network.named_parameters())
     with torch.no_grad():
         for name, parameter in single.named_parameters():
