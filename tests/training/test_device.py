@@ -216,13 +216,14 @@ def test_cpu_compiled_predictions_are_unchanged() -> None:
     assert of_training != pytest.approx(before, abs=1e-2)
 
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 GPU = torch.device("cuda")
 STEPS = 5
 """two are run, the third is recorded, the others are replayed"""
 
 
+@needs_gpu
 @pytest.mark.parametrize("name", ["dllp", "llp-gan", "tabllp-self", "tabllp-bdc"])
 def test_recorded_steps_equal_eager_steps(name: str) -> None:
     subject = Subject(name, "mlp")
@@ -230,6 +231,7 @@ def test_recorded_steps_equal_eager_steps(name: str) -> None:
     assert identical(plain, recorded)
 
 
+@needs_gpu
 @pytest.mark.parametrize(("name", "graphs"), [("dllp", 1), ("tabllp-bdc", 0)])
 def test_synchronising_step_is_not_recorded(name: str, graphs: int) -> None:
     population = Subject(name, "mlp").population([0], Machine(GPU, recorded=True))
