@@ -58,7 +58,7 @@ def is_made_here(entry: Entry, check: str) -> bool:
     if check == "search_label_free":
         return entry.name in SEARCHED
     if check == "learns":
-        return not entry.facts["extra"] and entry.name != "llp-gan"  # whose `learns` is in `test_llp_gan.py`
+        return not entry.facts["extra"]
     if entry.name == "bag-gp-gbdt":  # its members are tried alone; that it learns is in `test_direct_methods.py`
         return check in ("declaration", "trains", "label_free", "suppressed", "global_state", "saved", "storable")
     return True
