@@ -143,6 +143,10 @@ def test_features_that_do_not_help_are_told_from_those_that_do() -> None:
     assert model.features_help() is True
     with_nobody = replace(model._known, counts=np.pad(model._known.counts, ((0, 0), (0, 1))))
     assert shows_features_help(with_nobody, np.column_stack([0.3 * model.predict_proba(frame), np.full(1200, 0.7)]))
+    known = model._known
+    others = (known.counts.sum(axis=0) - known.counts) / (known.sizes.sum() - known.sizes)[:, None]
+    between = (known.prior + others[known.bag_of_row]) / 2
+    assert shows_features_help(known, between), "features are compared with the share of other bags, not of all"
     rng, shown = np.random.default_rng(0), []
     for _ in range(40):  # features and votes are independent
         noise = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("abc"))
