@@ -170,6 +170,8 @@ def test_robustness_bars_are_sorted_by_mean_rank() -> None:
     assert len({bar.get_facecolor() for bar in ax.containers[0]}) == 1
     assert [text.get_text() for text in ax.texts] == ["± 1.4", "± 2.8", "± 7.1"]
     assert not list(KINDS["robustness"](fine(journal(seeds=1)), "x"))
+    (drawing,) = KINDS["robustness"](fine([*runs("share", 0.5, 0.5, role="floor"), *runs("worse", 0.40, 0.45)]), "x")
+    assert "share" not in drawing.title, "the first on the board is constant"
 
 
 def test_pareto_front_has_undominated_entries() -> None:
@@ -216,6 +218,16 @@ def test_bag_size_curves_show_means() -> None:
     assert [label.get_text() for label in ax.get_xticklabels()] == ["64", "1024"]
     assert "loses 25.0 " in drawing.title, "not gains"
     assert not list(KINDS["bag-size"](fine(journal(sizes=(64,), datasets=("adult",))), "x"))
+    several = [
+        record("a", 0.9 - 0.01 * number * (size == 1024), dataset=f"d{number}", bag_size=size)
+        for number in range(9)
+        for size in (64, 1024)
+    ]
+    (drawing,) = KINDS["bag-size"](fine(several), "x")
+    assert "loses 4.0 points on average of 9 datasets" in drawing.title, "not only of those drawn"
+    apart = [record("a", 0.9, dataset=f"d{size}", bag_size=each) for size in (64, 512) for each in (size, 2 * size)]
+    (drawing,) = KINDS["bag-size"](fine(apart), "x")
+    assert "points" not in drawing.title, "no dataset has both ends"
 
 
 def test_reliability_pools_seeds_and_omits_small_bins() -> None:

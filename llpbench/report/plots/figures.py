@@ -138,6 +138,7 @@ def _robustness(board: Board, name: str) -> Iterator[Drawing]:
     if drawn.empty:
         return
     names = _labels(board, ranking.index, longest=_LONGEST)
+    place = int(ranking.index.get_indexer(board.ranked[:1]).max(initial=-1))  # -1: the first is a constant floor
     figure = Figure(figsize=(WIDTH, 0.7 + 0.21 * len(drawn)))
     ax = figure.subplots()
     bars = ax.barh([names[entry] for entry in drawn.index], drawn["mean_rank"], color=CLEAR, height=0.7)
@@ -152,8 +153,8 @@ def _robustness(board: Board, name: str) -> Iterator[Drawing]:
         "robustness",
         figure,
         least=names[ranking.index[0]],
-        first=names[board.ranked[0]],
-        place=ranking.index.get_loc(board.ranked[0]) + 1,
+        first=names[ranking.index[place]],
+        place=place + 1,
         number=len(ranking),
         tasks=plural(int(drawn["tasks"].max()), "task"),
         hidden=len(ranking) - len(drawn),
@@ -276,8 +277,8 @@ def _bag_sizes(board: Board, name: str) -> Iterator[Drawing]:
     leader = next((entry for entry in board.ranked if entry in entries), entries[0])
     small, large = sized["bag_size"].min(), sized["bag_size"].max()
     by_size = sized.assign(score=means[leader]).pivot_table("score", "dataset", "bag_size")
-    losses = by_size.get(small, np.nan) - by_size.get(large, np.nan) if len(by_size) else Series(dtype=float)
-    losses = losses.dropna()
+    ends = by_size.reindex(columns=[small, large])
+    losses = (ends[small] - ends[large]).dropna()
     yield _of_board(
         board,
         name,
@@ -285,8 +286,8 @@ def _bag_sizes(board: Board, name: str) -> Iterator[Drawing]:
         panels.figure,
         first=names[leader],
         lost=board.sign * losses.mean() if len(losses) else None,
-        small=f"{small:,}",
-        large=f"{large:,}",
+        small=f"{int(small):,}",
+        large=f"{int(large):,}",
         number=len(losses),
     )
 
