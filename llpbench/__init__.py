@@ -4,7 +4,7 @@ The front door: whatever an author or a notebook needs comes from here, in one l
 
     from llpbench import Bags, Method, Model, Now, losses, register_method
 
-Names are looked up when they are asked for (`_PLACES`), so importing this package loads neither torch nor pandas.
+Names are imported at their first use (`_PLACES`), so importing this package loads neither torch nor pandas.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ if not (PACKAGE / "methods").is_dir():
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported when it is first asked for, which may take seconds (torch)."""
+    """A public name, imported at its first use, which may take seconds (torch)."""
     if name not in _PLACE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     place = f"{__name__}.{_PLACE_OF[name]}"

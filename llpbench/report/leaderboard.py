@@ -172,7 +172,7 @@ def _fewest_seeds(board: Board) -> int:
 
 
 FAMILIES = (("bag-gp-gbdt", "bag-gp", "em-gbdt", "count-gbdt"),)
-"""Methods that are parts of one another; they are not compared."""
+"""Methods that contain each other; they are not compared."""
 
 _DEVELOPED_ON = dict.fromkeys(FAMILIES[0], ("adult", "bank_marketing"))
 """Datasets that decided the design of a method. They do not count in its favour."""

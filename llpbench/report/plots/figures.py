@@ -138,7 +138,7 @@ def _robustness(board: Board, name: str) -> Iterator[Drawing]:
     if drawn.empty:
         return
     names = _labels(board, ranking.index, longest=_LONGEST)
-    place = int(ranking.index.get_indexer(board.ranked[:1]).max(initial=-1))  # -1: the first is a constant floor
+    first = board.ranked[0]
     figure = Figure(figsize=(WIDTH, 0.7 + 0.21 * len(drawn)))
     ax = figure.subplots()
     bars = ax.barh([names[entry] for entry in drawn.index], drawn["mean_rank"], color=CLEAR, height=0.7)
@@ -153,8 +153,8 @@ def _robustness(board: Board, name: str) -> Iterator[Drawing]:
         "robustness",
         figure,
         least=names[ranking.index[0]],
-        first=names[ranking.index[place]],
-        place=place + 1,
+        first=names.get(first),
+        place=ranking.index.get_loc(first) + 1 if first in names else 1,  # a constant floor has no place
         number=len(ranking),
         tasks=plural(int(drawn["tasks"].max()), "task"),
         hidden=len(ranking) - len(drawn),
