@@ -311,7 +311,7 @@ def fit(
             "better than their mean share",
             err=True,
         )
-    left, several = model.left_out_, data.groupings > 1
+    left, several = model.left_out_, data.labels.copies > 1
     if left["rows"] or left["bags"]:
         known = "known bag" + " in one of the groupings" * several
         echo(f"dropped: {plural(left['rows'], 'row')} without a {known}, {plural(left['bags'], 'bag')} without rows")

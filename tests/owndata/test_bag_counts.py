@@ -363,7 +363,7 @@ def test_initial_count_is_expectation() -> None:
     bags = np.flatnonzero(count < 10)
     counts = np.column_stack([size - count, count])
     counts[bags] = np.nan
-    guess = CountRanges(bags, np.zeros(len(bags)), np.full(len(bags), 9.0)).first_guess(counts, size)
+    guess = CountRanges(bags, np.zeros(len(bags)), np.full(len(bags), 9.0)).expected(counts, size)
     inside = betabinom.pmf(np.arange(10), 40, 2.0, 10.0)
     assert guess == pytest.approx(np.full(len(bags), inside @ np.arange(10) / inside.sum()), abs=0.15)
     assert guess.mean() == pytest.approx(count[bags].mean(), abs=0.15)
