@@ -123,6 +123,26 @@ class Plan:
 
         return cls(tuple(map(planned, entries)))
 
+    @classmethod
+    def of_run(cls, settings: Settings, cells: list[Resolved], contents: Contents) -> Plan:
+        """Return the plan of cells, their searches, and the cells that finished searches have selected."""
+        why_stale = comparison()
+        tunings = [Planned(*start) for start in _tunings_of(settings, cells)]
+        searches = cls.of(tunings, (), contents.tunings, repeat=settings.repeat, why_stale=why_stale)
+        if settings.tune_only:
+            return searches
+        chosen = (
+            one.resolved._replace(cell=cell)
+            for name, one in searches.tunings.items()
+            if not one.wanted and contents.tunings[name]["status"] == "ok"
+            for cell in chosen_cells(contents.tunings[name])
+        )
+        every = {one.cell.id: Planned(one) for one in (*cells, *(start.resolved for start in tunings), *chosen)}
+        plan = cls.of(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
+        plan = cls((*searches.entries, *plan.entries), settings.seeds)
+        _require_not_newer(one.records[seed] for one in plan.entries for seed in one.wanted if seed in one.records)
+        return plan
+
     @property
     def cells(self) -> list[Planned]:
         return [one for one in self.entries if one.tuning is None]
@@ -205,26 +225,6 @@ class Plan:
         if {one.state for one in plan.entries} == {"impossible"}:
             raise LLPBenchError(plan.reasons[0])
         return plan
-
-
-def plan_run(settings: Settings, cells: list[Resolved], contents: Contents) -> Plan:
-    """Return the plan of cells, their searches, and the cells that finished searches have selected."""
-    why_stale = comparison()
-    tunings = [Planned(*start) for start in _tunings_of(settings, cells)]
-    searches = Plan.of(tunings, (), contents.tunings, repeat=settings.repeat, why_stale=why_stale)
-    if settings.tune_only:
-        return searches
-    chosen = (
-        one.resolved._replace(cell=cell)
-        for name, one in searches.tunings.items()
-        if not one.wanted and contents.tunings[name]["status"] == "ok"
-        for cell in chosen_cells(contents.tunings[name])
-    )
-    every = {one.cell.id: Planned(one) for one in (*cells, *(start.resolved for start in tunings), *chosen)}
-    plan = Plan.of(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
-    plan = Plan((*searches.entries, *plan.entries), settings.seeds)
-    _require_not_newer(one.records[seed] for one in plan.entries for seed in one.wanted if seed in one.records)
-    return plan
 
 
 def _require_not_newer(repeated: Iterable[Record | TuningRecord]) -> None:

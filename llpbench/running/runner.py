@@ -26,7 +26,7 @@ from llpbench.running.estimates import Estimate, Estimator
 from llpbench.running.executors import Executor, Listener, Resources
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import Resolved, obstacles
-from llpbench.running.planning import Plan, Planned, chosen_cells, expand, plan_run
+from llpbench.running.planning import Plan, Planned, chosen_cells, expand
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 
@@ -78,7 +78,7 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     """
     cells = expand(settings)
     contents = Contents.read(settings.out / FILE)
-    plan = plan_run(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
+    plan = Plan.of_run(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
     estimate = _estimator(settings, contents.records).total(plan.expected)
@@ -96,7 +96,7 @@ def run(settings: Settings, display: Display) -> _RunSummary:
     end = math.inf if settings.time_budget is None else time.monotonic() + settings.time_budget
     cells = expand(settings)
     with interruptible(), Journal(settings.out) as journal:
-        plan = plan_run(settings, cells, journal.contents)
+        plan = Plan.of_run(settings, cells, journal.contents)
         with display:
             for warning in journal.contents.warnings:
                 display.say(warning, warning=True)
