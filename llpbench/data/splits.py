@@ -173,6 +173,11 @@ def too_few_bags(what: str, number: int, wanted: int) -> str:
     return f"{what} has only {number:,} training bags, fewer than --max-bags {wanted:,}. {advice}"
 
 
+def training_bags(rows: int, bag_size: int) -> int:
+    """Return the number of training bags of a size in a dataset with `rows` rows."""
+    return (rows - 2 * (rows // 10)) // bag_size
+
+
 def largest_bag_size(rows: int) -> int:
     """Return the largest bag size for `rows` rows that fills 2 training bags, 1 validation bag and 1 test bag.
 

@@ -13,7 +13,7 @@ from llpbench.core.text import hint
 from llpbench.data.baggings import parse_bagging
 from llpbench.data.loading import load_table, locate
 from llpbench.data.specs import DatasetSpec, dataset_spec
-from llpbench.data.splits import largest_bag_size, too_few_bags
+from llpbench.data.splits import largest_bag_size, too_few_bags, training_bags
 
 
 class Resolved(NamedTuple):
@@ -116,7 +116,7 @@ def _reasons(one: Resolved, facts: _Facts) -> Iterator[str]:
             f"bag size {cell.bag_size} is larger than the {largest:,} validation rows of {cell.dataset!r}. "
             f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
         )
-    if cell.max_bags and cell.bag_size and cell.max_bags > (bags := _training_bags(facts.rows, cell.bag_size)):
+    if cell.max_bags and cell.bag_size and cell.max_bags > (bags := training_bags(facts.rows, cell.bag_size)):
         yield too_few_bags(f"dataset {cell.dataset!r} in {cell.bagging} bags of {cell.bag_size}", bags, cell.max_bags)
     yield from _without_labels(one, facts)
     if (facts.classes or 2) > 2 and one.method.facts.get("classes") == "binary":
@@ -148,8 +148,3 @@ def _too_few_rows(one: Resolved, rows: int) -> Iterator[str]:
         yield f"{cell.bagging!r} needs more clusters than {cell.dataset!r} has {rows_of}. Choose at most {smallest:,}."
     if cell.bag_size is None and options.get("least", 1) > rows:
         yield f"{cell.bagging!r} needs more rows per bag than the {rows:,} of {cell.dataset!r}. Choose a smaller least."
-
-
-def _training_bags(rows: int, bag_size: int) -> int:
-    """Return the number of training bags of a size in a dataset with `rows` rows."""
-    return (rows - 2 * (rows // 10)) // bag_size

@@ -26,7 +26,7 @@ from llpbench.running.estimates import Estimate, Estimator
 from llpbench.running.executors import Executor, Listener, Resources
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import Resolved, obstacles
-from llpbench.running.planning import Plan, Planned, chosen_cells, expand
+from llpbench.running.planning import Plan, Planned, expand
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 
@@ -57,7 +57,7 @@ class _RunSummary:
     def failed(self) -> list[Record | TuningRecord]:
         """Runs and searches of the plan that failed, in this run or earlier."""
         searches = [self.contents.tunings[name] for name in self.plan.tunings if name in self.contents.tunings]
-        chosen = [cell for record in searches for cell in chosen_cells(record)]
+        chosen = [cell for record in searches for cell in Plan.chosen_cells(record)]
         cells = (*(one.cell for one in self.plan.cells), *chosen)
         names = {cell.run_id(seed) for cell in cells for seed in self.plan.seeds}
         runs = [self.contents.records[name] for name in names if name in self.contents.records]
@@ -295,7 +295,7 @@ def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: Tu
     if settings.tune_only or record["status"] != "ok":
         return []
     start = plan.tunings[record["tuning"]].resolved
-    following = [Planned(start._replace(cell=cell)) for cell in chosen_cells(record)]
+    following = [Planned(start._replace(cell=cell)) for cell in Plan.chosen_cells(record)]
     known = journal.contents.records
     return Plan.of(following, settings.seeds, known, repeat=settings.repeat, why_stale=comparison()).jobs
 
