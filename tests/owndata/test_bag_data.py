@@ -132,7 +132,7 @@ def weighted(method: str = "bag-mean-linear", **given: Any) -> LLPClassifier:
 @pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
 def test_whole_weights_equal_repeated_rows(method: str) -> None:
     """But for rounding: they are added up in different ways."""
-    people, weights = (CELLS.iloc[OFTEN].reset_index(drop=True), BAG[OFTEN]), {"sample_weight": PEOPLE}
+    people, weights = (CELLS.iloc[OFTEN].reset_index(drop=True), BAG[OFTEN]), dict[str, Any](sample_weight=PEOPLE)
     with silent("rounded weights"):
         model, plain = weighted(method), fit(people[1], method, people[0], counts=TABLE)
     for bags in (None, BAG):
