@@ -48,6 +48,11 @@ class LLPBenchError(_Message, ValueError):
 class DataError(LLPBenchError):
     """A dataset that cannot be obtained, or does not match its specification."""
 
+    @classmethod
+    def of(cls, path: object, complaint: str) -> Self:
+        """Return an error about a file. `complaint` follows its name."""
+        return cls(f"file {str(path)!r} {complaint}")
+
 
 class LLPBenchWarning(_Message, UserWarning):
     """A warning about a user's data. The command line prints it as a line."""

@@ -15,6 +15,7 @@ from llpbench.tables.column_names import column_of, plain
 from llpbench.tables.texts import as_text, without_decimals
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(Z|[-+]\d\d:?\d\d)?")
+_ROUNDED = re.compile(r"\s*\d[.,]\d+[eE]\+\d\d\s*")
 _EXACT = 2.0**53
 """Smallest number from which floats skip whole numbers."""
 
@@ -30,34 +31,25 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
         codes, distinct = pd.factorize(column_of(frame, name, path))
         values = pd.Series(distinct, name=name)
         _require_exact(values, path)
-        written = as_text(values).str.strip()
-        texts = _key_texts(written)
-        spellings = written.map(plain, na_action="ignore").groupby(texts).unique()
-        several = spellings[[len({*map(_without_midnight, each)}) > 1 for each in spellings]]
-        if several.size:
+        exact = as_text(values).map(lambda text: _without_midnight(plain(text)), na_action="ignore")
+        texts = exact.map(without_decimals, na_action="ignore")
+        spellings = exact.groupby(texts).unique()
+        if (several := spellings[spellings.map(len) > 1]).size:
             both = " and ".join(map(repr, several.iloc[0]))
-            raise DataError(
-                f"column {name!r} of file {str(path)!r} must write each number in the same way, got {both}. Correct "
-                "the file."
-            )
+            raise DataError.of(path, f"must write numbers in column {name!r} in the same way, got {both}. Correct it.")
         keys[name] = pd.Series(np.array([*texts, None], dtype=object)[codes], index=frame.index, dtype=object)
     return pd.DataFrame(keys, index=frame.index)
 
 
 def _require_exact(column: pd.Series, path: Path) -> None:
-    example: Any = None
     if column.dtype.kind == "f":
-        large = column[column.abs() >= _EXACT]
-        example = f"{large.iloc[0]:.0f}" if len(large) else None
-    elif column.dtype == object or pd.api.types.is_string_dtype(column):
-        rounded = column.dropna().astype(str).str.fullmatch(r"\s*\d[.,]\d+[eE]\+\d\d\s*")
-        example = column.dropna()[rounded.to_numpy(dtype=bool)].iloc[0] if rounded.any() else None
-    if example is not None:
-        raise DataError(
-            f"column {str(column.name)!r} of file {str(path)!r} must contain exact identifiers, got {example!r}, which "
-            "another program has rounded, so different bags may have the same name. Write identifiers as text or as "
-            "whole numbers."
-        )
+        rounded = [f"{value:.0f}" for value in column[column.abs() >= _EXACT]]
+    else:
+        texts = [value for value in column if isinstance(value, str)]
+        rounded = [text for text in texts if _ROUNDED.fullmatch(text)]
+    if rounded:
+        wrong = f"must have exact identifiers in column {str(column.name)!r}, got {rounded[0]!r}, which is rounded"
+        raise DataError.of(path, f"{wrong}: different bags may have one name. Write them as text or whole numbers.")
 
 
 def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:
@@ -67,26 +59,13 @@ def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:
     there are `names`.
     """
     keys = [bag if isinstance(bag, tuple) else (bag,) for bag in bags]
-    parts = np.array([len(key) for key in keys])
-    if len(names) not in parts:
+    if len(names) not in map(len, keys):
         raise LLPBenchError(
             f"bags must be named by as many columns as in fit ({len(keys[0])}, as in {bags[0]!r}), got {len(names)} "
             f"({', '.join(names)}). Give the same columns: --bag-column NAME+NAME."
         )
-    found = np.empty(len(keys), dtype=object)
-    for number in np.unique(parts):
-        of_number = np.flatnonzero(parts == number)
-        columns = zip(*(keys[bag] for bag in of_number), strict=True)
-        texts = [_key_texts(pd.Series(column, dtype=object)) for column in columns]
-        found[of_number] = pd.Series(list(zip(*texts, strict=True)) if number > 1 else texts[0].tolist(), dtype=object)
-    return found
-
-
-def _key_texts(keys: pd.Series) -> pd.Series:
-    """Return names of bags: whole numbers without decimals, midnight without hour, composed letters."""
-    return (
-        as_text(keys).str.strip().map(lambda text: plain(without_decimals(_without_midnight(text))), na_action="ignore")
-    )
+    labels = [tuple(without_decimals(_without_midnight(plain(str(part)))) for part in key) for key in keys]
+    return pd.Series([label if len(label) > 1 else label[0] for label in labels], dtype=object).to_numpy()
 
 
 def _without_midnight(text: str) -> str:

@@ -97,16 +97,16 @@ def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.
     if column is None:
         listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
         advice = _separator_hint(name, known) or _nearest_columns(name, known)
-        raise DataError(f"file {str(path)!r} has no column {name!r}{role}. {advice}Its columns are: {listed}.")
+        raise DataError.of(path, f"has no column {name!r}{role}. {advice}Its columns are: {listed}.")
     return frame.iloc[:, known.index(column)]
 
 
-def place_of(frame: pd.DataFrame, row: int) -> str:
+def place_of(table: pd.DataFrame | pd.Series, row: int) -> str:
     """Return the line of a row in its text, in which the first line is 1; in other files its number.
 
     Blank lines and line ends inside quotes are not counted below the header.
     """
-    return f"line {frame.attrs['line'] + row}" if "line" in frame.attrs else f"data row {row + 1}"
+    return f"line {table.attrs['line'] + row}" if "line" in table.attrs else f"data row {row + 1}"
 
 
 def csv_line(texts: Iterable[str]) -> str:

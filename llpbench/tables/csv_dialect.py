@@ -68,7 +68,7 @@ class FileFormat:
         before, separator = self.skip_rows or 0, self.separator
         if self.skip_rows is None and (sep := re.match(r'"?sep=(.)"?\s*[\r\n]', text)):
             separator, before = separator or sep[1], 1
-        tables = {mark: _Records.of(text, mark, before) for mark in ([separator] if separator else _SEPARATORS)}
+        tables = {mark: _Records(text, mark, before) for mark in ([separator] if separator else _SEPARATORS)}
         separator = separator or _separator(tables, default, wanted, may_skip=self.skip_rows is None)
         table = tables[separator]
         if not table.records:
@@ -77,17 +77,12 @@ class FileFormat:
         names, rows = table.records[place], table.records[place + 1 :]
         title = next((cell.strip() for cell in table.records[0] if cell.strip()), "")[:40]
         note = f"skipped the lines before the header in line {table.ends[place]} ({title!r})" if place else ""
-        numbers = ""
         columns = [[row[n].strip() for row in rows if n < len(row)] for n in range(len(names))]
-        decimal = self.decimal or _decimal(columns, separator)
-        if decimal == "," and self.decimal is None:
+        decimal, numbers = self.decimal or _decimal(columns, separator), ""
+        if self.decimal is None and decimal == ",":
             numbers = "read numbers with decimal commas (if these separate thousands: --decimal .)"
-        elif self.decimal is None and (grouped := _point_groups(columns)) is not None:
-            example = next(cell for cell in columns[grouped] if _POINT_GROUPS.fullmatch(cell))
-            numbers = (
-                f"read {example!r} in column {names[grouped]!r} with a decimal point; if points separate thousands: "
-                f"--decimal , --types '{names[grouped]}=number'"
-            )
+        elif self.decimal is None:
+            numbers = _point_groups(names, columns)
         return _Dialect(separator, decimal, names, table.ends[place], bool(rows), note, numbers)
 
 
@@ -108,17 +103,10 @@ class _Dialect(NamedTuple):
     """assumption about decimal marks"""
 
 
-@dataclass(frozen=True)
 class _Records:
-    """First lines of a text that are not empty, split by a separator."""
+    """First lines of a text that are not empty, split by a separator, without the `before` very first ones."""
 
-    records: list[list[str]]
-    ends: list[int]
-    """number of lines up to the end of each record"""
-
-    @classmethod
-    def of(cls, text: str, separator: str, before: int) -> _Records:
-        """Split a text without its first lines, `before` in number."""
+    def __init__(self, text: str, separator: str, before: int) -> None:
         lines = io.StringIO(text, newline="")
         for _ in range(before):
             lines.readline()
@@ -127,16 +115,15 @@ class _Records:
             pairs = [(record, reader.line_num + before) for record in islice(reader, _RECORDS) if record]
         except csv.Error:
             pairs = []
-        return cls([record for record, _ in pairs], [end for _, end in pairs])
-
-    @property
-    def width(self) -> int:
-        widths = [*map(len, self.records)]
-        return max({*widths}, key=lambda width: (widths.count(width), width), default=0)
+        self.records = [record for record, _ in pairs]
+        self.ends = [end for _, end in pairs]
+        """number of lines up to the end of each record"""
+        self.widths = [*map(len, self.records)]
+        self.width = max({*self.widths}, key=lambda width: (self.widths.count(width), width), default=0)
 
     def start(self) -> int | None:
         """Return the first record from which nearly all have the same number of values; None if there is none."""
-        widths, width = [*map(len, self.records)], self.width
+        widths, width = self.widths, self.width
         if width < 2 or (start := widths.index(width)) > _MOST_TITLES:
             return None
         rest = widths[start:]
@@ -158,8 +145,8 @@ class _Records:
 
 def _separator(tables: Mapping[str, _Records], default: str, wanted: Collection[str], *, may_skip: bool) -> str:
     starts = {mark: start for mark, table in tables.items() if (start := table.start()) is not None}
-    widths = {mark: {*map(len, tables[mark].records[start:])} for mark, start in starts.items()}
-    starts = {mark: start for mark, start in starts.items() if widths[mark] == {tables[mark].width}} or starts
+    even = [mark for mark, start in starts.items() if {*tables[mark].widths[start:]} == {tables[mark].width}]
+    starts = {mark: starts[mark] for mark in even or starts}
     if not may_skip:
         starts = {mark: start for mark, start in starts.items() if start == 0}
     best = [mark for mark, start in starts.items() if start == min(starts.values())]
@@ -188,12 +175,13 @@ def _are_numbers(column: Sequence[str]) -> bool:
     return sum(map(bool, map(_NUMBER.fullmatch, filled))) >= _NEARLY_ALL * len(filled) > 0
 
 
-def _point_groups(columns: Sequence[Sequence[str]]) -> int | None:
-    """Return a column such as 12, 999 and 1.234 (but no 12.5), whose points may separate thousands."""
-    for place, column in enumerate(columns):
+def _point_groups(names: Sequence[str], columns: Sequence[Sequence[str]]) -> str:
+    """Return a note on a column such as 12, 999 and 1.234 (but no 12.5), whose points may separate thousands."""
+    for name, column in zip(names, columns, strict=True):
         filled = [cell for cell in column if cell]
-        grouped = sum(map(bool, map(_POINT_GROUPS.fullmatch, filled)))
+        grouped = [cell for cell in filled if _POINT_GROUPS.fullmatch(cell)]
         small = sum(cell.isdecimal() and len(cell) <= 3 for cell in filled)
-        if grouped and small and grouped + small == len(filled):
-            return place
-    return None
+        if grouped and small and len(grouped) + small == len(filled):
+            read = f"read {grouped[0]!r} in column {name!r} with a decimal point; if points separate thousands"
+            return f"{read}: --decimal , --types '{name}=number'"
+    return ""

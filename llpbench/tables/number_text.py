@@ -34,6 +34,17 @@ _SAMPLE = 1_000
 _MOST_MARKS = 5
 """Largest number of different texts that may all be marks."""
 _CURRENCY = r"(?:US\$|R\$|C\$|A\$|[$€£¥₹₽₩]|USD|EUR|GBP|CHF|JPY|kr\.?|zł)"
+_CLEANED = (
+    (r"^[~\u2248]\s*", ""),
+    (r"^\((.*)\)$", r"-\1"),
+    ("[\u2212\u2010\u2012\u2013\ufe63\uff0d]", "-"),
+    (rf"^([-+]?)\s*{_CURRENCY}\s*([-+]?)", r"\1\2"),
+    (rf"\s*{_CURRENCY}$", ""),
+    (r"\s*%$", ""),
+    (r"^([\d.,]+)\s*-$", r"-\1"),
+    ("(?<=\\d)[ \u00a0\u2009\u202f'\u2019_](?=\\d{3}(?:\\D|$))", ""),
+)
+"""Patterns of signs that a number may have, with their replacements."""
 _UNIT = r"^[-+]?[\d.,\s]*\d\s*([^\d\s.,;:+*()\[\]/-][^\d]{0,9})$"
 _POINT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _COMMA_GROUPS = r"[-+]?[1-9]\d{0,2}(?:,\d{2,3})*,\d{3}(?:\.\d*)?"
@@ -79,17 +90,12 @@ class NumberText:
         values, in addition to `GAPS` (unless `known_gaps` is False).
         """
         texts = as_text(series).str.strip()
-        codes, uniques = pd.factorize(texts)
-        known = pd.Series(uniques, dtype=object).astype(str)
+        known = pd.Series(texts.dropna().unique(), dtype=object).astype(str)
+        known.index = pd.Index(known)
         gap = known.isin({"", *missing}) | (known.str.lower().isin(GAPS) & known_gaps)
-        bare = known.str.replace(r"^[~\u2248]\s*", "", regex=True).str.replace(r"^\((.*)\)$", r"-\1", regex=True)
-        bare = bare.str.replace("[\u2212\u2010\u2012\u2013\ufe63\uff0d]", "-", regex=True)
-        bare = bare.str.replace(rf"^([-+]?)\s*{_CURRENCY}\s*([-+]?)", r"\1\2", regex=True)
-        bare = bare.str.replace(rf"\s*{_CURRENCY}$", "", regex=True)
-        is_percent = bare.str.contains(r"\d\s*%$") & ~gap
-        bare = bare.str.replace(r"\s*%$", "", regex=True)
-        bare = bare.str.replace(r"^([\d.,]+)\s*-$", r"-\1", regex=True)
-        bare = bare.str.replace("(?<=\\d)[ \u00a0\u2009\u202f'\u2019_](?=\\d{3}(?:\\D|$))", "", regex=True)
+        is_percent, bare = known.str.contains("%"), known
+        for pattern, plain in _CLEANED:
+            bare = bare.str.replace(pattern, plain, regex=True)
         if decimal is None:
             point, comma = (bare[~gap].str.fullmatch(each) for each in (_CERTAIN_POINT, _CERTAIN_COMMA))
             decimal = default if comma.any() == point.any() else "," if comma.any() else "."
@@ -104,20 +110,21 @@ class NumberText:
         valid &= is_percent == percent
         numbers = pd.to_numeric(plain.where(valid), errors="coerce").astype(float)
         foreign = valid & (pd.to_numeric(known, errors="coerce") != numbers)
-        first = int(foreign.to_numpy().argmax()) if foreign.any() else None
-        rows = pd.Series(codes, index=series.index)
-        counts = rows.value_counts()
-        at = rows.to_numpy()
-        bad = (~valid & ~gap).to_numpy()
+        counts = texts.value_counts()
         return cls(
-            values=pd.Series([*numbers, float("nan")], dtype=float).iloc[at].set_axis(series.index).rename(series.name),
+            values=texts.map(numbers).astype(float),
             decimal=decimal,
             percent=percent,
-            gaps={known[place]: int(counts[place]) for place in known.index[gap] if known[place]},
-            broken=texts[pd.Series([*bad, False]).iloc[at].to_numpy()],
-            example=None if first is None else (str(known[first]), float(numbers[first])),
+            gaps={mark: int(counts[mark]) for mark in known[gap] if mark},
+            broken=texts[texts.isin(known[~valid & ~gap])],
+            example=next(zip(known[foreign], numbers[foreign], strict=True), None),
             is_code=bool((known.str.fullmatch(r"0\d+") & valid).any()),
         )
+
+    @property
+    def marks(self) -> list[str]:
+        """Different texts that are neither numbers nor marks."""
+        return [*self.broken.unique()]
 
     def told(self, name: str) -> str:
         """Return how a column was read: "column 'income': '41,132' is 41132, '-' is missing in 10 rows"."""
@@ -141,10 +148,9 @@ def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterab
     """
     found = NumberText.read(series, decimal=decimal, missing=set(missing))
     if len(found.broken):
-        marks = list(dict.fromkeys(found.broken))
         raise DataError(
             f"{plural(len(found.broken), 'value')} of column {str(series.name)!r} must be numbers, got "
-            f"{marks[0]!r}. Name those that stand for a missing value: missing={marks[:_MOST_MARKS]}."
+            f"{found.marks[0]!r}. Name those that stand for a missing value: missing={found.marks[:_MOST_MARKS]}."
         )
     return found.values
 
@@ -156,26 +162,23 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
     """
     told, names, marks, unclean = [], [], dict[str, None](), []
     for place, name in enumerate(map(str, frame.columns)):
-        found = likely_numbers(frame.iloc[:, place])
+        column = frame.iloc[:, place]
+        found = likely_numbers(column)
         if isinstance(found, str):
             unclean.append(f"{name!r} (with a unit, as in {found!r})")
         if not isinstance(found, NumberText):
             continue
-        known = frame.iloc[:, place].dropna()
-        plain = int(pd.to_numeric(known, errors="coerce").notna().sum())
-        said = f"{name!r}: {plain:,} of {len(known):,} values are numbers" if plain else f"{name!r} is text"
+        plain = int(pd.to_numeric(column, errors="coerce").notna().sum())
+        said = f"{name!r}: {plain:,} of {column.count():,} values are numbers" if plain else f"{name!r} is text"
         if found.example is not None:
             said += f", with values such as {found.example[0]!r} (the number {found.example[1]:.10g}?)"
         if found.gaps:
             said += f", {_listed(found.gaps)} for missing"
-        others = list(dict.fromkeys(found.broken))
-        if len(others) > _MOST_MARKS:
+        if len(others := found.marks) > _MOST_MARKS:
             unclean.append(f"{said}, beside {_listed(others[:2])} and {plural(len(others) - 2, 'other text')}")
             continue
-        if others:
-            marks.update(dict.fromkeys(others))
-            said += f", beside {_listed(others)}"
-        told.append(said)
+        marks |= dict.fromkeys(others)
+        told.append(said + (f", beside {_listed(others)}" if others else ""))
         names.append(name)
     first = f"column {'; '.join(told or unclean)}. Such columns are used as categories. "
     clean = "Make them numbers or missing in the file, or leave the column out."
@@ -200,11 +203,7 @@ def likely_numbers(series: pd.Series) -> NumberText | str | None:
 
     Returns None if the type of the column is clear.
     """
-    if isinstance(series.dtype, pd.CategoricalDtype) or pd.api.types.infer_dtype(series, skipna=True) not in (
-        "string",
-        "mixed",
-        "mixed-integer",
-    ):
+    if pd.api.types.infer_dtype(series) not in ("string", "mixed", "mixed-integer"):
         return None
     known = series.dropna()
     some = known.iloc[:_SAMPLE].astype(str)
@@ -235,12 +234,11 @@ def require_no_texts_among_numbers(frame: pd.DataFrame) -> None:
     for place, name in enumerate(map(str, frame.columns)):
         known = frame.iloc[:, place].dropna()
         found = likely_numbers(known) if len(known) >= _FEWEST_VALUES else None
-        if not isinstance(found, NumberText):
+        if not isinstance(found, NumberText) or found.values.nunique() <= _MANY_NUMBERS:
             continue
-        number = found.values.notna().to_numpy()
-        if not (_ALMOST_ALL < number.mean() < 1 and found.values.nunique() > _MANY_NUMBERS):
+        texts = known[found.values.isna()]
+        if not _ALMOST_ALL < 1 - len(texts) / len(known) < 1:
             continue
-        texts = known[~number]
         where = f" in {place_of(frame, texts.index[0])}" if "decimals" in frame.attrs else ""
         raise DataError(
             f"column {name!r} must be numeric, got {texts.iloc[0]!r}{where} ({len(texts):,} of "
@@ -250,7 +248,7 @@ def require_no_texts_among_numbers(frame: pd.DataFrame) -> None:
 
 
 def _advice(name: str, found: NumberText) -> str:
-    column, marks = f"X[{name!r}]", list(dict.fromkeys(found.broken))
+    column, marks = f"X[{name!r}]", found.marks
     texts = [repr(text) for text in (*marks, *found.gaps)]
     meaning = f"{' and '.join(texts)} {verb(len(texts), 'means', 'mean')} missing"
     number = _reading(column, [name] if found.gaps or found.example else [], marks)

@@ -9,12 +9,12 @@ import codecs
 import io
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
 
 from llpbench.core.errors import DataError, LLPBenchError, warn
 from llpbench.core.text import one_line, plural
@@ -34,8 +34,8 @@ from llpbench.tables.texts import as_text
 
 BATCH_ROWS = 131_072
 """Largest number of rows in a batch."""
-_BLOCK = 1 << 20
-"""Bytes of text that are parsed together."""
+_BLOCK = 8 << 20
+"""Bytes of text that are parsed together, more than a row may have."""
 _MOST_BYTES_OF_CELL, _MOST_BYTES_OF_CHUNK = 10**6, 10**9
 """Largest text, and largest column of texts in a row group of parquet: a small file can hold many gigabytes."""
 _FEWEST_BYTES = 16
@@ -66,12 +66,6 @@ class RowBatch:
             if not (self.alone or str(self.part) in str(error)):
                 told = f"file {str(self.part)!r}, rows from {self.first:,}: {told}"
             raise DataError(told) from error
-
-
-class _Piece(NamedTuple):
-    table: pa.Table
-    decimal: str | None = None
-    """decimal mark of texts; None if columns have types"""
 
 
 class RowBatches:
@@ -117,33 +111,22 @@ class RowBatches:
     @property
     def total(self) -> int | None:
         """Number of rows; None if the files do not say it."""
-        if any(source.kind != "parquet" for source in self._sources):
-            return None
-        try:
-            return sum(int(pq.read_metadata(source.path).num_rows) for source in self._sources)
-        except (pa.ArrowException, OSError):  # a pass reports it
-            return None
+        known = [found.num_rows for source in self._sources if (found := source.metadata()) is not None]
+        return sum(known) if len(known) == len(self._sources) else None
 
     def rows_or_head(self, *, head: bool) -> pd.DataFrame:
         """Return all rows, or the first batch (`head`). Raises `DataError` if there are none, and as `together`."""
         frame = next((batch.frame for batch in self if len(batch.frame)), pd.DataFrame()) if head else self.together()
         if not len(frame):
-            raise DataError(f"file {str(self.path)!r} has no rows. Give a file with rows below its header.")
+            raise DataError.of(self.path, "has no rows. Give a file with rows below its header.")
         frame.attrs["decimals"] = dict(self.decimals)
         return frame
 
     def __iter__(self) -> Iterator[RowBatch]:
         """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
-        with self._unchanged():
-            for source in self._sources:
-                first = 0
-                for piece in self._pieces(source):
-                    frame = self._frame(piece, source.path)
-                    for name in self._mixed(frame, source.path):
-                        raise self._mixed_kinds(frame[name], source.path)
-                    for start in range(0, len(frame), self.rows):
-                        yield RowBatch(frame.iloc[start : start + self.rows], source.path, first + start)
-                    first += len(frame)
+        for frame, part, first in self._frames(strict=True):
+            for start in range(0, len(frame), self.rows):
+                yield RowBatch(frame.iloc[start : start + self.rows], part, first + start)
 
     def together(self) -> pd.DataFrame:
         """Return all rows. A column with numbers and texts is text.
@@ -152,49 +135,56 @@ class RowBatches:
         by "%" for percentages. Raises `DataError` for a missing or invalid file, and for columns that do not have their
         declared type. Warns of assumptions.
         """
-        with self._unchanged():
-            frames, mixed = self._frames()
-            if mixed:  # 7 is "7" beside texts, whatever stands beside it in its part
-                self._texts |= mixed
-                frames, _ = self._frames()
+        declared = len(self._texts)
+        frames = [frame for frame, *_ in self._frames(strict=False)]
+        if len(self._texts) > declared:  # 7 is "7" beside texts, whatever stands beside it in its part
+            frames = [frame for frame, *_ in self._frames(strict=False)]
+        frames = [frame for frame in frames if len(frame)] or frames[:1]
         frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
         frame.attrs = frames[0].attrs if len(self._sources) == 1 else {}
         frame.attrs["decimals"] = dict(self.decimals)
         return frame
 
-    def _frames(self) -> tuple[list[pd.DataFrame], set[str]]:
-        frames, mixed = [], set[str]()
-        for source in self._sources:
-            for piece in self._pieces(source):
-                frame = self._frame(piece, source.path)
-                mixed |= {plain(name) for name in self._mixed(frame, source.path)}
-                frames.append(frame)
-        return [frame for frame in frames if len(frame)] or frames[:1], mixed
+    def _frames(self, *, strict: bool) -> Iterator[tuple[pd.DataFrame, Path, int]]:
+        """Yield frames with their part and the number of their first row in it.
+
+        A column with both numbers and texts is an error if `strict`, and a column of texts from the next time on if
+        not.
+        """
+        with self._unchanged():
+            for source in self._sources:
+                first = 0
+                for table, decimal in self._pieces(source):
+                    frame = self._frame(table, decimal, source.path)
+                    kinds = {name: _kind(frame[name]) for name in map(str, frame) if name not in self._types}
+                    for name in (name for name, kind in kinds.items() if kind):
+                        earlier = self._kinds.setdefault(name, (kinds[name], source.path))
+                        if kinds[name] != earlier[0] and strict:
+                            raise _mixed_kinds(frame[name], source.path, *earlier)
+                        if kinds[name] != earlier[0]:
+                            self._texts.add(plain(name))
+                    yield frame, source.path, first
+                    first += len(frame)
 
     @contextmanager
     def _unchanged(self) -> Iterator[None]:
-        """Raise `DataError` if a part has changed meanwhile, before any other error, which that may cause."""
+        """Raise `DataError` if a part has changed meanwhile, instead of any other error, which that may cause."""
         try:
             yield
-        except LLPBenchError:
-            self._require_unchanged()
-            raise
-        self._require_unchanged()
+        finally:
+            now = TableSource.files(self.path)
+            if changed := [path for path in {**self._files, **now} if self._files.get(path) != now.get(path)]:
+                wrong = f"was changed, added or removed while {str(self.path)!r} was read"
+                raise DataError.of(changed[0], f"{wrong}. Run the command again when no other program writes there.")
 
-    def _require_unchanged(self) -> None:
-        now = TableSource.files(self.path)
-        if changed := [path for path in {**self._files, **now} if self._files.get(path) != now.get(path)]:
-            raise DataError(
-                f"file {str(changed[0])!r} was changed, added or removed while {str(self.path)!r} was read. Run the "
-                "command again when no other program writes there."
-            )
+    def _pieces(self, source: TableSource) -> Iterator[tuple[pa.Table, str | None]]:
+        """Yield the rows of a part, with columns in the order of the first part, and the decimal mark of texts.
 
-    def _pieces(self, source: TableSource) -> Iterator[_Piece]:
-        """Yield the rows of a part, with columns in the order of the first part."""
+        The mark is None if columns have types.
+        """
         pieces = {"parquet": self._parquet, "excel": self._workbook, "csv": self._text}[source.kind](source)
         try:
-            for piece in pieces:
-                table = piece.table
+            for table, decimal in pieces:
                 for name, value in source.keys:
                     table = table.append_column(name, pa.repeat(pa.scalar(value), len(table)))
                 self._names = self._names or table.column_names
@@ -206,16 +196,14 @@ class RowBatches:
                 table = table.select(self._names)
                 for name, column in zip(table.column_names, table.columns, strict=True):
                     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-                        longest = pc.max(pc.binary_length(column)).as_py() or 0
-                        if longest > _MOST_BYTES_OF_CELL:
-                            raise _too_long(source.path, name, longest)
-                yield _Piece(table, piece.decimal)
+                        _require_short(source.path, name, pc.max(pc.binary_length(column)).as_py() or 0)
+                yield table, decimal
         except DataError:
             raise
         except (pa.ArrowException, OSError, ValueError, EOFError) as error:
-            raise DataError(f"file {str(source.path)!r} {_what_is_wrong(error, source, self._form)}") from error
+            raise DataError.of(source.path, _what_is_wrong(error, source, self._form)) from error
 
-    def _parquet(self, source: TableSource) -> Iterator[_Piece]:
+    def _parquet(self, source: TableSource) -> Iterator[tuple[pa.Table, None]]:
         with pq.ParquetFile(source.path) as file:
             schema = file.schema_arrow
             names = _different(schema.names, source.path)
@@ -224,36 +212,41 @@ class RowBatches:
             named = [each for each in index if each["name"] is not None]
             chunks = (file.metadata.row_group(group) for group in range(file.metadata.num_row_groups))
             for chunk in (group.column(number) for group in chunks for number in range(group.num_columns)):
-                if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size > _MOST_BYTES_OF_CHUNK:
-                    raise _too_long(source.path, chunk.path_in_schema, chunk.total_uncompressed_size)
+                if chunk.physical_type == "BYTE_ARRAY":
+                    _require_short(
+                        source.path, chunk.path_in_schema, chunk.total_uncompressed_size, _MOST_BYTES_OF_CHUNK
+                    )
             first = 0
             for batch in chain([schema.empty_table()], file.iter_batches(self.rows)):
                 table = pa.Table.from_arrays(batch.columns, names)
                 for each in named:
                     numbers = np.arange(first, first + len(table)) * each["step"] + each["start"]
                     table = table.append_column(each["name"], pa.array(numbers))
-                yield _Piece(table)
+                yield table, None
                 first += len(table)
 
-    def _workbook(self, source: TableSource) -> Iterator[_Piece]:
+    def _workbook(self, source: TableSource) -> Iterator[tuple[pa.Table, str]]:
         content, note = sheet_as_csv(source.path, self._columns)
-        self._tell(f"file {str(source.path)!r}: {note}." if note else "")
+        self._tell(source.path, note)
         # numbers of cells have points, whatever the text tables beside them have
         form = replace(self._form, separator=",", decimal=".", encoding="utf-8")
         yield from self._parsed(io.BytesIO(content), content[:HEAD], form, source)
 
-    def _text(self, source: TableSource) -> Iterator[_Piece]:
-        head = source.head()
+    def _text(self, source: TableSource) -> Iterator[tuple[pa.Table, str]]:
+        with source.open() as file:
+            head = file.read(HEAD)
         form = replace(self._form, encoding=self._form.encoding or _encoding_of(head))
         if re.match(rb"\s*<(!doctype|html|\?xml|table)", head, re.IGNORECASE):
-            raise DataError(f"file {str(source.path)!r} is a web page or XML. Save its table as .csv.")
+            raise DataError.of(source.path, "is a web page or XML. Save its table as .csv.")
         if b"\0" in head and form.encoding == "utf-8":
-            raise DataError(f"file {str(source.path)!r} contains binary data (zero bytes). Give a table, such as .csv.")
+            raise DataError.of(source.path, "contains binary data (zero bytes). Give a table, such as .csv.")
         with source.open() as file:
             yield from self._parsed(file, head, form, source)
 
-    def _parsed(self, file: IO[bytes], head: bytes, form: FileFormat, source: TableSource) -> Iterator[_Piece]:
-        """Yield the rows of a text that begins with `head`, in blocks of about the size of a batch."""
+    def _parsed(
+        self, file: IO[bytes], head: bytes, form: FileFormat, source: TableSource
+    ) -> Iterator[tuple[pa.Table, str]]:
+        """Yield the rows of a text that begins with `head`, and their decimal mark."""
         encoding = str(form.encoding)
         whole = len(head) < HEAD
         text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole).removeprefix("\ufeff")
@@ -261,13 +254,13 @@ class RowBatches:
         try:
             dialect = form.dialect(text, source.default, self._keys if self._features is None else ())
         except DataError as error:
-            raise DataError(f"file {str(source.path)!r} {error}") from error
+            raise DataError.of(source.path, str(error)) from error
         names = _different(dialect.names, source.path)
         schema = pa.schema(dict.fromkeys(names, pa.string()))
         self._decimal = self._decimal or dialect.decimal
         decimal = form.decimal or self._decimal
         self._line = dialect.lines + 1
-        yield _Piece(schema.empty_table(), decimal)
+        yield schema.empty_table(), decimal
         if whole and not dialect.has_rows:
             return
         reader = pacsv.open_csv(
@@ -282,102 +275,88 @@ class RowBatches:
             pacsv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
             pacsv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=True),
         )
-        for note in (dialect.note, dialect.numbers if self._features is None or self._features else ""):
-            self._tell(f"file {str(source.path)!r}: {note}." if note else "")
-        waiting: list[pa.RecordBatch] = []
+        self._tell(source.path, dialect.note)
+        self._tell(source.path, "" if self._features == set() else dialect.numbers)
         for batch in reader:
-            waiting.append(batch)
-            if sum(map(len, waiting)) >= self.rows:
-                yield _Piece(pa.Table.from_batches(waiting), decimal)
-                waiting = []
-        if waiting:
-            yield _Piece(pa.Table.from_batches(waiting), decimal)
+            yield pa.Table.from_batches([batch]), decimal
 
-    def _tell(self, note: str) -> None:
-        if note and note not in self._told:
-            self._told.add(note)
-            warn("file", note)
+    def _tell(self, part: Path, note: str, about: str = "") -> None:
+        """Warn of an assumption about a part, once for each part or for what it is `about`."""
+        key = about or f"{part}: {note}"
+        if note and key not in self._told:
+            self._told.add(key)
+            warn("file", f"file {str(part)!r}: {note}.")
 
-    def _frame(self, piece: _Piece, part: Path) -> pd.DataFrame:
-        """Return rows in which each column has its type. Raises `DataError` unless earlier rows have the same kinds."""
+    def _frame(self, table: pa.Table, decimal: str | None, part: Path) -> pd.DataFrame:
+        """Return rows in which each column has its type."""
         missing = {*MISSING, *self._form.missing}
         folders = {name for source in self._sources for name, _ in source.keys}
         columns = {}
-        for name in piece.table.column_names:
-            column, known = piece.table.column(name), plain(name)
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            known = plain(name)
             is_key = known in self._keys or name in folders
             is_key |= self._features is not None and known not in self._features
-            if piece.decimal is None:
+            if decimal is None:
                 # 64-bit whole numbers in a column with nulls must not become floats, which would merge them
-                exact = is_key and pa.types.is_integer(column.type)
-                values = column.to_pandas(integer_object_nulls=exact)
+                values = column.to_pandas(integer_object_nulls=is_key)
                 columns[name] = as_text(values) if known in self._texts else values
-            elif is_key or known in self._texts:
-                columns[name] = (column if is_key else _without(column, missing)).to_pandas()
+            elif is_key:
+                columns[name] = column.to_pandas()
             else:
-                columns[name] = _number_or_category(column, piece.decimal, self._form.missing)
+                texts = _without(column, missing)
+                columns[name] = texts.to_pandas() if known in self._texts else _number_or_category(texts, decimal)
         frame = pd.DataFrame(columns, copy=False)
-        if piece.decimal is not None:
+        if decimal is not None:
             frame.attrs["line"] = self._line
             self._line += len(frame)
         for name, kind in self._types.items():
-            column = column_of(frame, name, part)
-            if kind != "text" and not (is_numeric_dtype(column) or is_bool_dtype(column)):
-                frame[str(column.name)] = self._numbers(frame, name, part, piece.decimal)
-        if piece.decimal == ",":
+            values = column_of(frame, name, part)
+            if kind != "text" and not (is_numeric_dtype(values) or is_bool_dtype(values)):
+                frame[str(values.name)] = self._numbers(values, name, part, "," if decimal == "," else None)
+        if decimal == ",":
             self.decimals = {name: "," for name in frame if frame[name].dtype.kind == "f"} | self.decimals
         return frame
 
-    def _numbers(self, frame: pd.DataFrame, name: str, part: Path, decimal: str | None) -> pd.Series:
-        decimal = self._form.decimal or ("," if decimal == "," else None)
+    def _numbers(self, column: pd.Series, name: str, part: Path, decimal: str | None) -> pd.Series:
+        """Return a column of texts that the user has declared as numbers."""
         earlier = self.decimals.get(name, self._default)
         default = (earlier or "").rstrip("%") or "."
-        column = column_of(frame, name, part)
+        decimal = self._form.decimal or decimal
         found = NumberText.read(column, decimal=decimal, missing=self._form.missing, default=default)
-        if len(broken := found.broken):
-            marks = list(dict.fromkeys(broken))
-            few = f" To declare marks of missing values: --missing {shlex.quote(csv_line(marks))}."
-            few *= len(marks) <= _MOST_MARKS
+        if number := len(found.broken):
+            few = f" To declare marks of missing values: --missing {shlex.quote(csv_line(found.marks))}."
+            few *= len(found.marks) <= _MOST_MARKS
             raise DataError(
-                f"file {str(part)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} in "
-                f"{place_of(frame, int(broken.index[0]))} ({plural(len(broken), 'such value')}).{few}"
+                f"file {str(part)!r}: column {name!r} must be numeric, got {found.marks[0]!r} in "
+                f"{place_of(column, int(found.broken.index[0]))} ({plural(number, 'such value')}).{few}"
             )
         if found.values.notna().any():
             if earlier is not None and found.percent != earlier.endswith("%"):
-                expected, got = ("with", "without") if earlier.endswith("%") else ("without", "with")
                 raise DataError(
-                    f"file {str(part)!r}: column {name!r} must contain numbers {expected} %, as before, got numbers "
-                    f"{got} %."
+                    f"file {str(part)!r}: column {name!r} must have % in all rows of all files or none, got both."
                 )
             self.decimals[name] = found.decimal + "%" * found.percent
-            if name not in self._told:
-                self._told.add(name)
-                self._tell(f"file {str(part)!r}: {found.told(name)}.")
+            self._tell(part, found.told(name), about=name)
         return found.values
 
-    def _mixed(self, frame: pd.DataFrame, part: Path) -> list[str]:
-        filled = [str(name) for name in frame if name not in self._types and frame[name].notna().any()]
-        return [
-            name for name in filled if self._kinds.setdefault(name, (_kind(frame[name]), part))[0] != _kind(frame[name])
-        ]
 
-    def _mixed_kinds(self, column: pd.Series, part: Path) -> DataError:
-        earlier, where = self._kinds[str(column.name)]
-        known, kind = column.dropna(), _kind(column)
-        strange = known if kind == "numbers" else known[pd.to_numeric(known, errors="coerce").isna()]
-        example = str((strange if len(strange) else known).iloc[0])
-        before = "in earlier rows" if part == where else f"in {str(where)!r}"
-        missing = "" if kind == "numbers" else f"use --missing {shlex.quote(csv_line([example]))} if it is missing, "
-        return DataError(
-            f"file {str(part)!r}: column {column.name!r} must contain {earlier}, as {before}, got {kind} such as "
-            f"{example!r}. Correct the files, {missing}or use --types {shlex.quote(f'{column.name}=text')}."
-        )
+def _mixed_kinds(column: pd.Series, part: Path, earlier: str, where: Path) -> DataError:
+    """Return an error about a column that has another kind than in `earlier` rows of the part `where`."""
+    known, kind = column.dropna(), _kind(column)
+    strange = known if kind == "numbers" else known[pd.to_numeric(known, errors="coerce").isna()]
+    example = str((strange if len(strange) else known).iloc[0])
+    before = "in earlier rows" if part == where else f"in {str(where)!r}"
+    missing = "" if kind == "numbers" else f"use --missing {shlex.quote(csv_line([example]))} if it is missing, "
+    return DataError(
+        f"file {str(part)!r}: column {column.name!r} must contain {earlier}, as {before}, got {kind} such as "
+        f"{example!r}. Correct the files, {missing}or use --types {shlex.quote(f'{column.name}=text')}."
+    )
 
 
 def _kind(column: pd.Series) -> str:
     if not column.notna().any():
         return ""
-    if is_bool_dtype(column) or (column.dtype == object and all(isinstance(each, bool) for each in column.dropna())):
+    if infer_dtype(column) == "boolean":
         return "true and false"
     return "numbers" if is_numeric_dtype(column) else "texts"
 
@@ -386,7 +365,7 @@ def _different(names: Sequence[str], path: Path) -> list[str]:
     """Return the names of all columns, also of those without one. Raises `DataError` if a name is repeated."""
     found = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
     if repeats := sorted({name for name in found if found.count(name) > 1}):
-        raise DataError(f"file {str(path)!r} has two columns called {repeats[0]!r}. Rename one of them.")
+        raise DataError.of(path, f"has two columns called {repeats[0]!r}. Rename one of them.")
     return ["index" if name == "__index_level_0__" and "index" not in found else name for name in found]
 
 
@@ -394,9 +373,9 @@ def _encoding_of(head: bytes) -> str:
     """Return the encoding of a text by its first bytes: UTF-8, or UTF-16 with or without its mark."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
-    odd, even = head[1:2_000:2].count(0), head[:2_000:2].count(0)
-    if len(head) >= _FEWEST_BYTES and odd + even > min(len(head), 2_000) / 4 and min(odd, even) == 0:
-        return "utf-16-le" if odd else "utf-16-be"
+    zeros = [head[start:2_000:2].count(0) for start in (0, 1)]
+    if len(head) >= _FEWEST_BYTES and min(zeros) == 0 and max(zeros) > min(len(head), 2_000) / 4:
+        return "utf-16-be" if zeros[0] else "utf-16-le"
     return "utf-8"
 
 
@@ -425,37 +404,34 @@ def _other_encoding(source: TableSource, encoding: str) -> str:
     if encoding != "utf-8":
         return f"is not in {encoding}. Use another --encoding."
     with source.open() as file:
-        for line in file:
-            try:
-                line.decode()
-            except UnicodeDecodeError as error:
-                fit = "latin-1" if {*line} & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"  # not in cp1252
-                before = re.split(rb"[\s,;\t\"]", line[: error.start])[-1]
-                word = (before + re.split(rb"[\s,;\t\"]", line[error.start :])[0]).decode(fit)
-                return (
-                    f"must be in UTF-8. Save the file as UTF-8, or use its encoding. With --encoding {fit} it has "
-                    f"{word!r}; if that looks wrong, try another one."
-                )
-    return "must be in UTF-8. Save it as UTF-8."
-
-
-def _too_long(path: Path, column: str, size: int) -> DataError:
-    return DataError(
-        f"file {str(path)!r} has {size / 1e6:,.0f} MB of text in column {column!r}. Remove the column or shorten "
-        f"its texts to {_MOST_BYTES_OF_CELL / 1e6:g} MB each."
+        lines = (line.decode(errors="surrogateescape") for line in file)
+        words = (re.search(r'[^\s,;"]*[\udc80-\udcff][^\s,;"]*', line) for line in lines)
+        word = next(found[0] for found in words if found).encode(errors="surrogateescape")
+    fit = "latin-1" if {*word} & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"  # not in cp1252
+    return (
+        f"must be in UTF-8. Save the file as UTF-8, or use its encoding. With --encoding {fit} it has "
+        f"{word.decode(fit)!r}; if that looks wrong, try another one."
     )
 
 
-def _number_or_category(texts: pa.ChunkedArray, decimal: str, missing: Collection[str] = ()) -> pd.Series:
-    """Return a column as numbers, as bool, or as text, whichever fits all values but marks of missing ones."""
-    numbers = None if missing else _as_numbers(texts, decimal)
-    if numbers is None:
-        texts = _without(texts, {*MISSING, *missing})
-        numbers = _as_numbers(texts, decimal, pc.utf8_trim_whitespace)
-    if numbers is not None:
-        return numbers.to_pandas()
+def _require_short(path: Path, column: str, size: int, most: int = _MOST_BYTES_OF_CELL) -> None:
+    if size > most:
+        advice = f"Remove the column or shorten its texts to {_MOST_BYTES_OF_CELL / 1e6:g} MB each."
+        raise DataError.of(path, f"has {size / 1e6:,.0f} MB of text in column {column!r}. {advice}")
+
+
+def _number_or_category(texts: pa.ChunkedArray, decimal: str) -> pd.Series:
+    """Return a column as numbers, as bool, or as text, whichever fits all values."""
+    foreign = "[xX]" if decimal == "." else "[xX.]"  # hexadecimal numbers, and points among decimal commas
+    for kind in (pa.int64(), pa.float64()):
+        with suppress(pa.ArrowInvalid):
+            for some in (texts.drop_null()[:_FIRST], texts):  # each failure takes time, so a few are tried first
+                if pc.any(pc.match_substring_regex(some, foreign)).as_py():
+                    raise pa.ArrowInvalid
+                numbers = pc.cast(pc.replace_substring(pc.utf8_trim_whitespace(some), decimal, "."), kind)
+            return numbers.to_pandas()
     values = texts.drop_null()
-    if not all(pc.all(pc.is_in(some, _BOOLEAN)).as_py() for some in (values.slice(0, _FIRST), values)):
+    if not all(pc.all(pc.is_in(some, _BOOLEAN)).as_py() for some in (values[:_FIRST], values)):
         return texts.to_pandas()
     return pc.if_else(pc.is_valid(texts), pc.is_in(texts, _TRUE), None).to_pandas()
 
@@ -463,28 +439,3 @@ def _number_or_category(texts: pa.ChunkedArray, decimal: str, missing: Collectio
 def _without(texts: pa.ChunkedArray, marks: Collection[str]) -> pa.ChunkedArray:
     marked = pc.is_in(texts, pa.array(sorted(marks), texts.type))
     return pc.if_else(marked, None, texts) if pc.any(marked).as_py() else texts
-
-
-def _as_numbers(
-    texts: pa.ChunkedArray, decimal: str, change: Callable[[pa.ChunkedArray], pa.ChunkedArray] = lambda texts: texts
-) -> pa.ChunkedArray | None:
-    """Return changed texts as whole numbers or floats; None if one is none."""
-    for kind in (pa.int64(), pa.float64()):
-        with suppress(pa.ArrowInvalid):
-            for some in (
-                texts.drop_null().slice(0, _FIRST),
-                texts,
-            ):  # each failure takes time, so a few are tried first
-                found = _cast(change(some), kind, decimal)
-            return found
-    return None
-
-
-def _cast(texts: pa.ChunkedArray, kind: pa.DataType, decimal: str) -> pa.ChunkedArray:
-    if decimal == ",":
-        if pc.any(pc.match_substring(texts, ".")).as_py():
-            raise pa.ArrowInvalid("a point among decimal commas")
-        texts = pc.replace_substring(texts, ",", ".")
-    if kind == pa.int64() and len(texts) <= _FIRST and pc.any(pc.match_substring(texts, "x")).as_py():
-        raise pa.ArrowInvalid("a hexadecimal number")
-    return pc.cast(texts, kind)

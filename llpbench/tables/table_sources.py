@@ -25,17 +25,17 @@ from llpbench.core.text import one_line
 
 _TEXTS = (".csv", ".tsv", ".tab", ".txt")
 _BOOKS = (".xlsx", ".xlsm")
-_PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz"}
-_ENDINGS = (*_TEXTS, *_BOOKS, ".parquet", ".pq")
+_PACKED = (".gz", ".bz2", ".xz")
+_PARQUETS = (".parquet", ".pq")
+_ENDINGS = (*_TEXTS, *_BOOKS, *_PARQUETS)
 HEAD = 1 << 20
 _BYTES_OF_A_VALUE = 8
 _UNPACKED = 4.0
 """Assumed size of an unpacked text table, relative to the packed one."""
 _PACKINGS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ": "xz"}
-_PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
 _FOREIGN = {
-    b"\xd0\xcf\x11\xe0": "is an old Excel workbook. Save it as .xlsx or .csv",
-    b"%PDF": "is a PDF. Give a table: .csv, .xlsx or .parquet",
+    b"\xd0\xcf\x11\xe0": "is an old Excel workbook. Save it as .xlsx or .csv.",
+    b"%PDF": "is a PDF. Give a table: .csv, .xlsx or .parquet.",
 }
 
 _MOST_TITLES = 20
@@ -43,7 +43,6 @@ _FAR_MORE = 2
 """Factor between the rows of the sheet that is meant and those of any other with the same columns."""
 _ALWAYS_READ, _MOST_TIMES = 10**7, 100
 """Cells of a sheet's rectangle that are always read; and their largest number, relative to the cells that it has."""
-_PLACE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"
 
 
@@ -65,21 +64,18 @@ class TableSource:
         """Return the unpacked bytes. Reading raises `DataError` if there are far too many (`core/files.py`)."""
         return open(self.path, "rb") if self.packed is None else open_packed(self.path, self.packed)
 
-    def head(self) -> bytes:
-        """Return the first megabyte."""
-        with self.open() as file:
-            return file.read(HEAD)
+    def metadata(self) -> pq.FileMetaData | None:
+        """Return what a parquet file says about its table; None for other files, and for one that cannot be read."""
+        with suppress(pa.ArrowException, OSError):  # the fit reports it
+            return pq.read_metadata(self.path) if self.kind == "parquet" else None
+        return None
 
     @property
     def values(self) -> float:
         """Approximate size of the table in memory in bytes, without reading it."""
-        if self.kind != "parquet":
-            return self.path.stat().st_size * (_UNPACKED if self.packed else 1.0)
-        try:
-            found = pq.read_metadata(self.path)
-        except (pa.ArrowException, OSError):  # the fit reports it
-            return 0.0
-        return float(found.num_rows * found.num_columns * _BYTES_OF_A_VALUE)
+        if (found := self.metadata()) is not None:
+            return float(found.num_rows * found.num_columns * _BYTES_OF_A_VALUE)
+        return self.path.stat().st_size * (_UNPACKED if self.packed else 1.0)
 
     @staticmethod
     def all(path: Path) -> list[TableSource]:
@@ -125,31 +121,29 @@ def _source(path: Path, keys: tuple[tuple[str, str], ...]) -> TableSource:
         with open(path, "rb") as file:
             first = file.read(8)
     except OSError as error:
-        raise DataError(f"file {str(path)!r} cannot be read: {error.strerror or error}.") from error
+        raise DataError.of(path, f"cannot be read: {error.strerror or error}.") from error
     suffixes = [suffix.lower() for suffix in path.suffixes]
     ending = next((each for each in reversed(suffixes) if each not in _PACKED), "")
     packed = next((kind for mark, kind in _PACKINGS.items() if first.startswith(mark)), None)
     if told := next((told for mark, told in _FOREIGN.items() if first.startswith(mark)), ""):
-        raise DataError(f"file {str(path)!r} {told}.")
-    if packed and ending in (*_BOOKS, ".parquet", ".pq"):
-        raise DataError(f"file {str(path)!r} is packed, which only text tables can be. Unpack it.")
-    if first.startswith(_ZIP):
+        raise DataError.of(path, told)
+    if packed and ending in (*_BOOKS, *_PARQUETS):
+        raise DataError.of(path, "is packed, which only text tables can be. Unpack it.")
+    if first.startswith(b"PK\x03\x04"):
         try:
             with ZipFile(path) as archive:
                 if "[Content_Types].xml" not in archive.namelist():
-                    raise DataError(f"file {str(path)!r} is an archive. Unpack it, and give the table in it.")
+                    raise DataError.of(path, "is an archive. Unpack it, and give the table in it.")
                 require_unpackable(archive, path)
         except BadZipFile as error:
-            raise DataError(f"file {str(path)!r} cannot be unpacked: {error}. Replace it.") from error
+            raise DataError.of(path, f"cannot be unpacked: {error}. Replace it.") from error
         return TableSource(path, "excel", keys=keys)
-    if first.startswith(_PARQUET) or ending in (".parquet", ".pq"):
+    if first.startswith(b"PAR1") or ending in _PARQUETS:
         return TableSource(path, "parquet", keys=keys)
     if ending in _BOOKS:
-        raise DataError(f"file {str(path)!r} has the name of an Excel workbook but is none. Save it again.")
+        raise DataError.of(path, "has the name of an Excel workbook but is none. Save it again.")
     if ending not in _TEXTS and not (packed and not ending):
-        raise DataError(
-            f"file {str(path)!r} must end in {', '.join(_ENDINGS)}, text tables also with .gz, .bz2 or .xz."
-        )
+        raise DataError.of(path, f"must end in {', '.join(_ENDINGS)}, text tables also with .gz, .bz2 or .xz.")
     return TableSource(path, "csv", packed, "\t" if ending in (".tsv", ".tab") else ",", keys)
 
 
@@ -166,24 +160,20 @@ def sheet_as_csv(path: Path, wanted: Sequence[Sequence[str]] = ()) -> tuple[byte
             path, sheet_name=None, header=None, dtype=str, keep_default_na=False, na_values=[""], engine="openpyxl"
         )
     except ImportError as error:
-        raise DataError(
-            f"file {str(path)!r} needs openpyxl to be read. Install it (pip install openpyxl), or save the table as "
-            ".csv."
-        ) from error
+        advice = "Install it (pip install openpyxl), or save the table as .csv."
+        raise DataError.of(path, f"needs openpyxl to be read. {advice}") from error
     except DataError:
         raise
     except Exception as error:  # openpyxl passes on errors of zipfile, zlib and XML
-        raise DataError(f"file {str(path)!r} is no readable workbook ({one_line(error)}). Save it again.") from error
+        raise DataError.of(path, f"is no readable workbook ({one_line(error)}). Save it again.") from error
     filled = {name: _without_empty(sheet) for name, sheet in sheets.items() if sheet.notna().any(axis=None)}
     having = [name for name, sheet in filled.items() if len(filled) == 1 or _has(sheet, wanted)]
     having.sort(key=lambda name: -len(filled[name]))
     if not having or (len(having) > 1 and len(filled[having[0]]) < _FAR_MORE * len(filled[having[1]])):
         names = ", ".join(map(repr, having or filled or ["no sheet"]))
         columns = " and ".join(dict.fromkeys(repr(each[0]) for each in wanted))
-        raise DataError(
-            f"file {str(path)!r} must have one sheet with {columns or 'content'}, got {len(having)} of {names}. Save "
-            "the sheet that you want as a file of its own."
-        )
+        wrong = f"must have one sheet with {columns or 'content'}, got {len(having)} of {names}"
+        raise DataError.of(path, f"{wrong}. Save the sheet that you want as a file of its own.")
     text = filled[having[0]].replace(_MIDNIGHT, r"\1", regex=True).to_csv(index=False, header=False)
     note = f"read sheet {having[0]!r} of {', '.join(map(repr, filled))}" if len(filled) > 1 else ""
     return text.encode(), note
@@ -191,6 +181,8 @@ def sheet_as_csv(path: Path, wanted: Sequence[Sequence[str]] = ()) -> tuple[byte
 
 def _require_dense(path: Path) -> None:
     """Raise `DataError` for a sheet with a cell so far away that the rows and columns up to it fill the memory."""
+    from openpyxl.utils.cell import coordinate_to_tuple  # type: ignore[import-untyped]
+
     with ZipFile(path) as archive:
         for member in archive.namelist():
             if not re.fullmatch(r"/?xl/worksheets/[^/]+\.xml", member):
@@ -198,17 +190,13 @@ def _require_dense(path: Path) -> None:
             cells = rows = columns = 0
             with archive.open(member) as sheet:
                 for _, element in iterparse(sheet):
-                    kind = element.tag.rpartition("}")[2]
-                    if kind == "c" and (place := _PLACE.fullmatch(element.get("r", ""))):
-                        cells, rows = cells + 1, max(rows, int(place[2]))
-                        columns = max(columns, sum(26**k * (ord(c) - 64) for k, c in enumerate(place[1][::-1])))
-                    if kind in ("c", "row"):
-                        element.clear()
+                    if element.tag.rpartition("}")[2] == "c" and (place := element.get("r")):
+                        row, column = coordinate_to_tuple(place)
+                        cells, rows, columns = cells + 1, max(rows, row), max(columns, column)
+                    element.clear()
             if rows * columns > max(_ALWAYS_READ, _MOST_TIMES * cells):
-                raise DataError(
-                    f"file {str(path)!r} has a sheet of {rows:,} rows and {columns:,} columns, almost all empty. "
-                    "Delete the content far from its table, or save the table as .csv."
-                )
+                wrong = f"has a sheet of {rows:,} rows and {columns:,} columns, almost all empty"
+                raise DataError.of(path, f"{wrong}. Delete the content far from its table, or save the table as .csv.")
 
 
 def _without_empty(sheet: pd.DataFrame) -> pd.DataFrame:

@@ -16,8 +16,8 @@ from llpbench.core.errors import DataError
 from llpbench.core.files import obstacle, replaced
 from llpbench.core.text import frame_as_csv, one_line
 
-_MOST_WAITING = 8
-"""Number of batches to wait for the first value of a column, which determines its type."""
+_WAITING = 8
+"""Number of first batches that determine the types of columns."""
 
 
 def require_room(path: Path, inputs: Iterable[Path | None] = ()) -> None:
@@ -29,10 +29,9 @@ def require_room(path: Path, inputs: Iterable[Path | None] = ()) -> None:
         raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
     reason = f"{str(path)!r} is a folder" if path.is_dir() else obstacle(path)
     if reason:
-        raise DataError(f"file {str(path)!r} cannot be written: {reason}. Choose another name.")
+        raise DataError.of(path, f"cannot be written: {reason}. Choose another name.")
     if not path.parent.is_dir():
-        absent = str(path.parent)
-        raise DataError(f"file {str(path)!r} cannot be written: there is no folder {absent!r}. Create it first.")
+        raise DataError.of(path, f"cannot be written: there is no folder {str(path.parent)!r}. Create it first.")
     if any(_is_among(path, each) for each in inputs if each is not None):
         raise DataError(f"{str(path)!r} would replace or join the input files. Choose another name.")
 
@@ -73,7 +72,7 @@ def written(path: Path, computed: Sequence[str] = ()) -> Iterator[Callable[[pd.D
             else:
                 yield _csv_parts(file, computed)
     except OSError as error:
-        raise DataError(f"file {str(path)!r} cannot be written: {one_line(error)}") from error
+        raise DataError.of(path, f"cannot be written: {one_line(error)}") from error
 
 
 def _csv_parts(file: IO[bytes], computed: Sequence[str]) -> Callable[[pd.DataFrame], None]:
@@ -93,31 +92,31 @@ def _csv_parts(file: IO[bytes], computed: Sequence[str]) -> Callable[[pd.DataFra
 
 
 class _ParquetParts:
-    """A parquet file that is written in parts. A column has the type of its first part with values."""
+    """A parquet file that is written in parts. The first ones determine the types of columns."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._writer: Any = None
-        self._early: list[pd.DataFrame] = []
+        self._parts: list[pd.DataFrame] = []
 
     def write(self, frame: pd.DataFrame) -> None:
-        self._early.append(frame)
-        if self._writer is None:
-            schema = pa.Schema.from_pandas(pd.concat(self._early), preserve_index=False)
-            if any(pa.types.is_null(kind) for kind in schema.types) and len(self._early) < _MOST_WAITING:
-                return
-            self._writer = pq.ParquetWriter(self._file, schema)
-        waiting, self._early = self._early, []
-        for each in waiting:
-            try:
-                self._writer.write_table(pa.Table.from_pandas(each, schema=self._writer.schema, preserve_index=False))
-            except (pa.ArrowException, TypeError, ValueError) as error:
-                raise DataError(f"the result cannot be written as parquet: {one_line(error)}. Write .csv.") from error
+        self._parts.append(frame)
+        if self._writer is not None or len(self._parts) == _WAITING:
+            self._write_parts()
+
+    def _write_parts(self) -> None:
+        parts, self._parts = self._parts, []
+        try:
+            if self._writer is None:
+                schema = pa.Schema.from_pandas(pd.concat(parts), preserve_index=False)
+                self._writer = pq.ParquetWriter(self._file, schema)
+            for part in parts:
+                self._writer.write_table(pa.Table.from_pandas(part, schema=self._writer.schema, preserve_index=False))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise DataError(f"the result cannot be written as parquet: {one_line(error)}. Write .csv.") from error
 
     def close(self) -> None:
-        if self._writer is None and self._early:
-            every = pd.concat(self._early)
-            self._writer = pq.ParquetWriter(self._file, pa.Schema.from_pandas(every, preserve_index=False))
-            self.write(self._early.pop())
+        if self._parts:
+            self._write_parts()
         if self._writer is not None:
             self._writer.close()

@@ -1,21 +1,28 @@
-"""What people give the commands on their own data by mistake: one clear line each, and exit code 2."""
+"""Own data as people have them: read as they are meant, or refused in one clear line with exit code 2."""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
-from bench import DROPPED, LLPBench, refused, replaced
+from bench import DROPPED, LLPBench, done, refused, replaced
+from districts import counted
 
+from llpbench import LLPClassifier
 from llpbench.cli.reading_options import flag_of
 from llpbench.core.errors import LLPBenchError, argument, either
 
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
+ROWS = 240
+LINEAR = ["--method", "bag-mean-linear", "--out", "model"]
 TWO_METHODS = ["--methods", "bag-mean-linear,bag-soft-label-linear"]
 GROUPS = ["--bag-column", "district", "--by", "owns", "--out", "groups.csv"]
 WHOLE = ["--whole-bags", "--bag-column", "district"]
@@ -54,6 +61,10 @@ COMMANDS = {
         ("estimate", ["--plot", "groups.txt"], "groups.txt"),
         ("estimate", ["--class", "yes"], "--plot"),
         ("estimate", ["--plot", "groups.svg", "--class", "maybe"], "no, yes"),
+        ("estimate", ["--among", "yes"], "two classes"),
+        ("estimate", ["--among", "yes,maybe"], "maybe"),
+        ("estimate", ["--where", "sex=F"], "sex"),
+        ("estimate", ["--where", "owns=maybe"], "owns"),
     ],
 )
 def test_invalid_options_are_refused(
@@ -127,16 +138,14 @@ def test_unwritable_output_is_reported_first(
 def test_wrong_count_is_located(before: str | None, line: int | None, folder: Path, llpbench: LLPBench) -> None:
     frame = pd.read_csv("bags.csv").astype({"yes": str})
     frame.loc[2, "yes"] = "abc"
-    name = "bags.csv" if line else "bags.parquet"
     if before is None:
-        frame.to_parquet(folder / name)
+        frame.to_parquet(folder / "bags.csv")  # the content decides
     else:
-        (folder / name).write_text(before + frame.to_csv(index=False))
-    result = llpbench(*replaced(COMMANDS["fit"], ["--bags", name]))
+        (folder / "bags.csv").write_text(before + frame.to_csv(index=False))
+    result = llpbench(*COMMANDS["fit"])
     assert result.code == 2
-    told = result.err.splitlines()[-1]
-    assert (f"in line {line} " in told) == bool(line)
-    assert f"bag '{frame['district'][2]}'" in told
+    assert (f"in line {line} " in result.err.splitlines()[-1]) == bool(line)
+    assert f"bag '{frame['district'][2]}'" in result.err.splitlines()[-1]
 
 
 def test_predict_without_bags_needs_features(folder: Path, llpbench: LLPBench) -> None:
@@ -152,3 +161,143 @@ def test_shell_shows_flags_only_for_arguments() -> None:
     assert str(error) == "bag 'time=' of X: use time= now."
     assert error.in_shell(flag_of) == "bag 'time=' of ROWS: use --time-column here."
     assert LLPBenchError(argument("noise") + " must be positive.").argument == "noise"
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    """Rows whose income decides their vote; bags are in `bags.csv`, rows in `rows.csv`."""
+    rng, district = np.random.default_rng(0), np.arange(ROWS) // 12
+    income = (20_000 + 2_000 * district + rng.normal(0, 5_000, ROWS)).round().astype(int)
+    frame = pd.DataFrame({"district": district, "income": income, "town": rng.choice(["S\u00fcd", "n"], ROWS)})
+    frame["district"] = frame["district"].map("D{:02}".format)
+    monkeypatch.chdir(tmp_path)
+    counted(frame["district"], np.where(income > 40_000, "yes", "no")).to_csv("bags.csv")
+    frame.to_csv("rows.csv", index=False)
+    return frame
+
+
+def fit(llpbench: LLPBench, *flags: str, command: str = "fit", rows: str = "rows.csv", bags: str = "bags.csv") -> Any:
+    given = ["--bags", bags, "--bag-column", "district", *(LINEAR if command == "fit" else [])]
+    return llpbench(command, rows, *replaced([*given, "--counts", "no,yes"], flags))
+
+
+def probabilities(llpbench: LLPBench, rows: str) -> Any:
+    done(llpbench("predict", "model", rows, "--out", "new.csv"))
+    return pd.read_csv("new.csv").filter(like="probability").to_numpy()
+
+
+@pytest.mark.parametrize("command", ["fit", "choose"])
+def test_advice_on_few_texts_works(command: str, rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    income = rows["income"].map("{:,}".format).where(rows.index != 7, "n/a?")
+    rows.assign(income=income).to_csv("text.csv", index=False)
+    message = refused(fit(llpbench, command=command, rows="text.csv"))
+    assert all(part in message for part in ("'income'", "'n/a?' in line 9 ", "1 of 240"))
+    assert "X[" not in message
+    advice = re.findall(r"use (--.+?)\.(?: |$)", message)
+    assert len(advice) == 2
+    for flags in advice:
+        assert "used as categories" not in done(fit(llpbench, *shlex.split(flags), rows="text.csv")).err
+
+
+def test_missing_marks_in_rows_are_read(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    gap = rows.index % 20 == 0
+    rows.assign(income=rows["income"].mask(gap)).to_csv("gaps.csv", index=False)
+    done(fit(llpbench, rows="gaps.csv"))
+    expected = probabilities(llpbench, "gaps.csv")
+    rows.assign(income=rows["income"].astype(str).mask(gap, "-")).to_csv("marked.csv", index=False)
+    assert "'-' for missing" in fit(llpbench, rows="marked.csv").err
+    for flags in (["--types", "income=number"], ["--missing", "-,."]):
+        done(fit(llpbench, *flags, rows="marked.csv"))
+        assert np.allclose(probabilities(llpbench, "marked.csv"), expected)
+
+
+def test_new_file_is_read_like_fit_file(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    """41,132 alone may be either: what fit has assumed holds."""
+    text = rows.assign(income=[f"{each / 1000:.3f}".replace(".", ",") for each in rows["income"]])
+    text.assign(income=text["income"].where(text.index > 0, "0,5")).to_csv("text.csv", index=False)
+    done(fit(llpbench, "--types", "income=number", "--decimal", ",", rows="text.csv"))
+    text.iloc[1:5].to_csv("new-rows.csv", index=False)
+    new = rows[["income", "town"]].assign(income=rows["income"] / 1000).iloc[1:5]
+    assert np.allclose(probabilities(llpbench, "new-rows.csv"), LLPClassifier.load("model").predict_proba(new))
+
+
+@pytest.mark.usefixtures("rows")
+def test_written_counts_are_read_or_have_remedy(llpbench: LLPBench) -> None:
+    table, texts = pd.read_csv("bags.csv"), pd.read_csv("bags.csv", dtype=str)
+    for mark, number in (("1,200", 1200), ("1 200", 1200), ("1.200.000", 1_200_000)):
+        texts.assign(no=[mark, *texts["no"][1:]]).to_csv("counts.csv", index=False)
+        result = fit(llpbench, bags="counts.csv")
+        assert (result.code, f"'{mark}' is {number}" in result.err, "--suppressed" in result.err) == (2, True, False)
+    texts.assign(no=["<1,000", "(D)", *texts["no"][2:]]).to_csv("counts.csv", index=False)
+    advised = fit(llpbench, bags="counts.csv").err.partition("--suppressed '")[2].partition("'")[0]
+    done(fit(llpbench, "--suppressed", advised, bags="counts.csv"))  # every mark is advised at once
+    table.assign(no=table["no"] // 2, yes=table["yes"] // 2).to_csv("counts.csv", index=False)
+    message = refused(fit(llpbench, bags="counts.csv"))
+    assert ("--as-shares" in message, "--sampled" in message) == (True, False)
+    done(fit(llpbench, "--as-shares", bags="counts.csv"))
+    table.assign(yes=[f"{100 * each / 12:.1f}%" for each in table["yes"]]).to_csv("counts.csv", index=False)
+    assert "--proportions" in fit(llpbench, "--counts", "yes", bags="counts.csv").err
+    done(fit(llpbench, "--counts", DROPPED, "--proportions", "yes", bags="counts.csv"))
+    assert np.allclose(LLPClassifier.load("model").bag_counts_[:, 1], table["yes"], atol=0.1)
+
+
+def test_predictions_are_not_read_as_parts(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    Path("parts").mkdir()
+    rows.to_csv("parts/1.csv", index=False)
+    done(fit(llpbench, rows="parts"))
+    for name in ("parts", "parts/*.csv"):
+        assert "parts/new.csv" in refused(llpbench("predict", "model", name, "--out", "parts/new.csv"))
+        assert not Path("parts/new.csv").exists()
+
+
+def test_special_column_names_work(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    table = pd.read_csv("bags.csv").set_axis([" area+zone", "Doe, Jane", "Roe, Richard "], axis=1)
+    table.to_csv("votes.csv", index=False)
+    rows.rename(columns={"district": "area+zone", "income": "income, EUR"}).to_csv("named.csv", index=False)
+    for keys, counts in (("area+zone", "Doe, Jane,Roe, Richard"), (" area+zone", '"Doe, Jane","Roe, Richard"')):
+        flags = ["--types", "income, EUR=number", "--bag-column", keys, "--counts", counts]
+        done(fit(llpbench, *flags, rows="named.csv", bags="votes.csv"))
+        assert list(LLPClassifier.load("model").classes_) == ["Doe, Jane", "Roe, Richard"]
+    done(llpbench("predict", "model", "named.csv", "--bag-column", "area+zone", "--out", "new.csv"))
+    assert list(pd.read_csv("new.csv").columns)[:2] == ["area+zone", "prediction"]
+
+
+def test_rows_that_stand_for_several_people_are_weighted(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    cells = rows.assign(income=rows["income"] // 9000).groupby([*rows.columns]).size().rename("people").reset_index()
+    cells.to_csv("cells.csv", index=False)
+    message = refused(fit(llpbench, rows="cells.csv"))
+    assert ("--weight-column people" in message, "--sampled" in message) == (True, False)
+    weight = ["--weight-column", "people"]
+    assert "240 people" in done(fit(llpbench, *weight, "--method", "bag-gp", "--set", "draws=0", rows="cells.csv")).out
+    model, yes = LLPClassifier.load("model"), pd.read_csv("bags.csv")["yes"]
+    assert np.array_equal(model.bag_counts_[:, 1], yes)
+    assert list(model.feature_names_in_) == ["income", "town"]
+    asked = ["model", "cells.csv", "--bag-column", "district", "--out", "new.csv"]
+    refused(llpbench("predict", *asked, *weight))  # without --whole-bags
+    refused(llpbench("predict", *asked, "--whole-bags"))  # without the weights of fit
+    done(llpbench("predict", *asked, "--whole-bags", *weight))
+    found = pd.read_csv("new.csv")
+    assert len(found) == len(cells)
+    assert np.allclose(found.groupby("district")["count_yes"].sum(), yes)
+    assert np.allclose(found["count_yes"] + found["count_no"], found["people"])
+    done(llpbench("estimate", *asked, "--by", "town", *weight))
+    assert pd.read_csv("new.csv")["rows"].iloc[:4].sum() == 2 * ROWS
+    cells.assign(people=cells["people"].mask(cells.index == 3)).to_csv("cells.csv", index=False)
+    assert "a missing value in column 'people'" in refused(fit(llpbench, *weight, rows="cells.csv"))
+    assert "in column 'town'" in refused(fit(llpbench, "--weight-column", "town", rows="cells.csv"))
+
+
+def test_shared_keys_may_be_features(rows: pd.DataFrame, llpbench: LLPBench) -> None:
+    county = (rows.index // 60).map({0: "NA", 1: "01", 2: "1", 3: "x"})
+    rows.assign(county=county).to_csv("rows.csv", index=False)
+    pd.read_csv("bags.csv").assign(county=county[::12]).to_csv("bags.csv", index=False)
+    keys, asked = ["--bag-column", "county+district"], ["predict", "model", "rows.csv", "--out", "new.csv"]
+    for flags, features in ([], []), (["--keep-key", "--leave-out", "district"], ["county"]):
+        done(fit(llpbench, *keys, *flags))
+        model = LLPClassifier.load("model")
+        assert list(model.feature_names_in_) == ["income", "town", *features]
+        assert done(llpbench(*asked)).err == ""
+    assert model._model.columns.categories[1] == ["01", "1", "NA", "x"]
+    expected = model.predict_proba(rows[["income", "town"]].assign(county=county))
+    assert np.allclose(pd.read_csv("new.csv")["probability_yes"], expected[:, 1])
+    done(llpbench(*asked, *keys))

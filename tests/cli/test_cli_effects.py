@@ -1,4 +1,4 @@
-"""Commands on your data: effects of features, and two tables of bags of the same rows."""
+"""`llpbench estimate` and `effects`, from files to files, and the figure of effects."""
 
 from __future__ import annotations
 
@@ -8,31 +8,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bench import LLPBench, refused
-from districts import counted, people
+from bench import LLPBench, done, refused, replaced
 
 from llpbench import LLPClassifier
 from llpbench.core.effects import FeatureEffect
 from llpbench.data.tasks import Scaler
 from llpbench.report.plots.own_figures import effect_panels
 
+ASK = ["estimate", "process", "zones.csv", "--bag-column", "district", "--out", "groups.csv"]
 
-def test_effects_of_a_saved_model(llpbench: LLPBench, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    rows = pd.DataFrame({"age": rng.normal(size=600), "noise": rng.normal(size=600), "town": np.arange(600) // 20})
-    rows["age"] += 2 * (rows["town"] % 3 == 0)
-    yes = pd.Series(rng.random(600) < 1 / (1 + np.exp(-2 * rows["age"]))).groupby(rows["town"]).sum()
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    pd.DataFrame({"town": yes.index, "no": 20 - yes, "yes": yes}).to_csv(tmp_path / "bags.csv", index=False)
-    model, out = tmp_path / "model", tmp_path / "effects.svg"
-    given = [str(tmp_path / "rows.csv"), "--bags", str(tmp_path / "bags.csv"), "--bag-column", "town"]
-    llpbench.succeed("fit", *given, "--counts", "no,yes", "--method", "bag-gp", "--out", str(model))
-    result = llpbench.succeed("effects", str(model), "--class", "yes", "--out", str(out))
-    first = next(line for line in result.out.splitlines() if line.startswith(("age", "noise")))
-    assert first.startswith("age")
-    assert ">age<" in out.read_text(encoding="utf-8")
-    assert "--class" in refused(llpbench("effects", str(model), "--class", "maybe", "--out", str(out)))
-    assert ".svg" in refused(llpbench("effects", str(model), "--out", str(tmp_path / "effects")))
+
+@pytest.mark.usefixtures("folder")
+def test_effects_of_a_saved_model(llpbench: LLPBench) -> None:
+    asked = ["effects", "process", "--out", "effects.svg"]
+    result = done(llpbench(*asked, "--class", "yes"))
+    shown = [line for line in result.out.splitlines() if line.startswith(("age", "owns", "town", "job"))]
+    assert (len(shown), shown[0][:3]) == (4, "age")
+    assert ">age<" in Path("effects.svg").read_text(encoding="utf-8")
+    assert "--class" in refused(llpbench(*asked, "--class", "maybe"))
+    assert ".svg" in refused(llpbench(*replaced(asked, ["--out", "effects"])))
 
 
 def some_effect(importance: float, name: str, **facts: Any) -> FeatureEffect:
@@ -74,80 +68,65 @@ def test_effects_cover_all_kinds_of_features() -> None:
     assert [wide.bin_text(i) for i in range(3)] == ["< 0", "0 to 1,600,000", ">= 1,600,000"]
 
 
-FIT = ["fit", "rows.csv", "--counts", "no,yes", "--method", "bag-mean-linear", "--out", "model"]
-BOTH = ["--bags", "a.csv", "--bag-column", "district", "--bags", "b.csv", "--bag-column", "home+half"]
+@pytest.mark.usefixtures("folder")
+def test_group_estimates_are_written_printed_and_drawn(llpbench: LLPBench) -> None:
+    result = done(llpbench(*ASK, "--by", "zone,owns", "--plot", "groups.svg", "--class", "no"))
+    assert "6 groups in 12 bags" in result.out
+    found, rows = pd.read_csv("groups.csv"), pd.read_csv("zones.csv")
+    assert list(found.columns[:5]) == ["district", "zone", "owns", "class", "rows"]
+    features = rows[["age", "owns", "town", "job", "zone"]]
+    expected = LLPClassifier.load("process").estimate(features, rows["district"].astype(str), ["zone", "owns"])
+    numbers = expected.select_dtypes("number").drop(columns="class", errors="ignore")
+    assert np.allclose(numbers, found[[*numbers]], rtol=1e-5)
+    digits = pd.read_csv("groups.csv", dtype=str)["share"].str.replace(r"^0\.0*|e.*|\.", "", regex=True).str.len()
+    assert digits.max() <= 6
+    drawn = Path("groups.svg").read_text(encoding="utf-8")
+    overall = found[found["district"] == "all"]
+    assert len(overall) == 12
+    for row in overall.itertuples():
+        interval = f"[{100 * row.share_lower:.1f}, {100 * row.share_upper:.1f}]"
+        assert interval in result.out
+        if row._4 == "no":
+            assert f"{row.zone}, {row.owns}" in drawn
+            assert f"{100 * row.share:.1f} {interval}" in drawn
+    rows.assign(zone=rows.index % 20).to_csv("zones.csv", index=False)
+    assert llpbench(*ASK, "--by", "zone").out.count("[") == 12
+    assert llpbench(*ASK, "--by", "town", "--plot", "groups.svg").code == 0
+    assert "nan" in Path("groups.svg").read_text(encoding="utf-8")  # rows without a town
 
 
-@pytest.fixture
-def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
-    """A working directory with rows and two tables of bags, the second one by two columns."""
-    frame, bags, votes = people(400, 16)
-    rows = frame.assign(district=bags, home=np.where(frame["owns"], "own", "rent"), half=np.arange(400) % 2)
-    names = np.array(["no", "yes"])[votes]
-    counted(rows["district"], names).to_csv(tmp_path / "a.csv")
-    pd.crosstab([rows["home"], rows["half"]], names).to_csv(tmp_path / "b.csv")
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    monkeypatch.chdir(tmp_path)
-    return rows
+@pytest.mark.usefixtures("folder")
+def test_estimate_accepts_other_bags_and_methods(llpbench: LLPBench) -> None:
+    rows, bags = pd.read_csv("zones.csv"), pd.read_csv("bags.csv")[:6]  # of the districts 0 to 5
+    rows[rows["district"] < 6].to_csv("some.csv", index=False)
+    bags.rename(columns={"no": "yes", "yes": "no"}).to_csv("others.csv", index=False)
+    some = ["some.csv", *ASK[3:], "--by", "owns"]
+    assert "--method bag-gp" in refused(llpbench("estimate", "linear", *some))
+    done(llpbench("estimate", "process", *some, "--bags", "others.csv", "--counts", "no,yes"))
+    turned = pd.read_csv("groups.csv").query("district == 'all' and `class` == 'yes'")["count"].sum()
+    assert turned == pytest.approx(bags["no"].sum())
 
 
-def test_rows_without_bag_in_one_grouping_are_counted_once(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    rows.assign(home=rows["home"].mask(rows.index < 60)).to_csv("rows.csv", index=False)
-    assert "60 of 400 rows" in refused(llpbench(*FIT, *BOTH))
-    rows.to_csv("rows.csv", index=False)
-    pd.read_csv("b.csv").iloc[1:].to_csv("b.csv", index=False)
-    dropped = ((rows["home"] == "own") & (rows["half"] == 0)).sum()
-    for name in ("strength", "bag-mean-linear.strength"):
-        result = llpbench.succeed(*FIT, *BOTH, "--drop-unmatched", "--set", f"{name}=2")
-        assert f"dropped: {dropped} rows" in result.out
-        assert "400 rows in 19 bags" in result.out
-        assert float((LLPClassifier.load("model").params or {})["strength"]) == 2
+@pytest.mark.usefixtures("folder")
+def test_where_selects_printed_groups(llpbench: LLPBench) -> None:
+    def printed(*flags: str) -> list[list[str]]:
+        lines = done(llpbench(*ASK, "--by", "zone,owns", *flags)).out.splitlines()
+        return [line.split() for line in lines if line.startswith(("z1", "z2", "z3"))]
+
+    (line,) = printed("--where", "zone=z2,owns=True", "--where", "class=yes")
+    assert line[:3] == ["z2", "True", "yes"]
+    found = pd.read_csv("groups.csv").query("district == 'all' and zone == 'z2' and owns and `class` == 'yes'")
+    assert f"{100 * found['share'].iloc[0]:.1f}" in line
+    assert len(printed("--where", "district=3")) == 12
 
 
-def test_two_groupings_in_files_are_used(rows: pd.DataFrame, llpbench: LLPBench) -> None:
-    result = llpbench.succeed(*FIT, *BOTH)
-    assert "400 rows in 20 bags" in result.out
-    model = LLPClassifier.load("model")
-    assert ("own", "0") in {*model.bags_}
-    assert {*model.key_features_}.isdisjoint(model.feature_names_in_)
-    assert not {"district", "home", "half"} & {*model.feature_names_in_}
-    llpbench.succeed("predict", "model", "rows.csv", "--out", "new.csv")
-    assert len(pd.read_csv("new.csv")) == len(rows)
-    for grouping in (BOTH[2:4], BOTH[6:]):  # labels of one part, and of two
-        result = llpbench.succeed("predict", "model", "rows.csv", *grouping, "--whole-bags", "--out", "whole.csv")
-        found = pd.read_csv("whole.csv")
-        keys = grouping[1].split("+")
-        expected = pd.read_csv("a.csv" if len(keys) == 1 else "b.csv").set_index(keys)["yes"]
-        assert np.allclose(found.groupby(keys)["probability_yes"].sum(), expected.sort_index())
-
-
-@pytest.mark.usefixtures("rows")
-@pytest.mark.parametrize("more", [[*BOTH, "--out-of-core"], [*BOTH, "--method", "dllp"]])
-def test_conflicting_options_are_refused(llpbench: LLPBench, more: list[str]) -> None:
-    refused(llpbench(*FIT, *more))
-
-
-RANGES = ["fit", "rows.csv", "--bags", "bags.csv", "--bag-column", "district", "--method", "bag-mean-linear"]
-
-
-@pytest.fixture
-def votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.Series:
-    """The true counts; a working directory with rows, and counts below 8 as a range."""
-    frame, bags, votes = people(600, 40)
-    frame.assign(district=bags).to_csv(tmp_path / "rows.csv", index=False)
-    yes = counted(bags, votes)[1].rename_axis("district").rename("yes")
-    yes.astype(object).mask(yes < 8, "<8").to_csv(tmp_path / "bags.csv")
-    monkeypatch.chdir(tmp_path)
-    return yes
-
-
-def test_counts_file_with_ranges_is_read(votes: pd.Series, llpbench: LLPBench) -> None:
-    result = llpbench.succeed(*RANGES, "--counts", "yes", "--out", "model")
-    assert "'<8'" in result.err
-    known = LLPClassifier.load("model").bag_counts_[:, 1]
-    assert (known[votes >= 8] == votes[votes >= 8]).all()
-    assert (known[votes < 8] < 7).all()
-    assert "'<8'" not in llpbench(*RANGES, "--counts", "yes", "--suppressed", "<8", "--out", "model").err
-    assert np.isnan(LLPClassifier.load("model").bag_counts_[votes < 8]).all()
-    noisy = llpbench(*RANGES, "--counts", "yes", "--noise", "2", "--out", "model")
-    assert (noisy.code, noisy.err.splitlines()[-1].startswith("llpbench: ")) == (2, True)
+@pytest.mark.usefixtures("folder")
+def test_unmatched_rows_are_dropped_on_request(llpbench: LLPBench) -> None:
+    done(llpbench(*ASK, "--by", "zone"))
+    expected, rows = pd.read_csv("groups.csv").select_dtypes("number"), pd.read_csv("zones.csv")
+    pd.concat([rows, rows[:9].assign(district=99), rows[:3].assign(district=None)]).to_csv("zones.csv", index=False)
+    refused(llpbench(*ASK, "--by", "zone"))
+    assert "12 of 312 rows" in done(llpbench(*ASK, "--by", "zone", "--drop-unmatched")).err
+    assert np.allclose(pd.read_csv("groups.csv").select_dtypes("number"), expected)
+    done(llpbench("predict", *ASK[1:], "--whole-bags", "--drop-unmatched"))
+    assert len(pd.read_csv("groups.csv")) == 300
