@@ -217,6 +217,7 @@ def estimate(
     from llpbench.owndata.fitting import progress_display
     from llpbench.owndata.group_estimates import ALL, NUMBERS
     from llpbench.owndata.logit_draws import ProcessDraws
+    from llpbench.report.plots.layout import require_plot, save_figure
     from llpbench.tables.column_names import split_names
     from llpbench.tables.writing import written
 
@@ -225,7 +226,7 @@ def estimate(
     if label is not None and plot is None:
         raise LLPBenchError("--class needs --plot, because the file has all classes. Add --plot or leave --class out.")
     if plot is not None:
-        check_plot(plot, "--plot")
+        require_plot(plot, "--plot")
     wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
     with files.read() as (rows, columns):
         model, keys = rows.model, list(rows.keys)
@@ -242,7 +243,6 @@ def estimate(
     groups, bags = len(overall) // overall["class"].nunique(), len(found[keys].drop_duplicates()) - 1
     shown = _where(found, wanted, keys) if wanted else overall
     if plot is not None:
-        from llpbench.report.plots.layout import save_figure
         from llpbench.report.plots.own_figures import group_shares
 
         lines = overall[overall["class"] == drawn]
@@ -299,9 +299,10 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
     MODEL is the folder that `llpbench fit` wrote. Effects come with their uncertainty.
     """
     load_plugins(plugin)
-    check_plot(out, "--out")
+    from llpbench.report.plots.layout import require_plot, save_figure
+
+    require_plot(out, "--out")
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.report.plots.layout import save_figure
     from llpbench.report.plots.own_figures import effect_panels
 
     fitted = LLPClassifier.load(model)
@@ -317,16 +318,6 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
     print_table(["feature", "importance", "undetermined", "lowest", "", "highest", ""], rows)
     echo(f"{model}, {len(fitted.bags_):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
     return 0
-
-
-def check_plot(path: Path, flag: str) -> None:
-    """Raise `LLPBenchError` if a plot cannot be written, before minutes of work."""
-    from llpbench.core.files import obstacle
-    from llpbench.report.plots.layout import check_suffix
-
-    check_suffix(path)
-    if why := "it is a folder" if path.is_dir() else obstacle(path):
-        raise LLPBenchError(f"plot {str(path)!r} cannot be written: {why}. Choose another {flag}.")
 
 
 def _class_of(model: LLPClassifier, label: str | None, flag: str = "--class") -> Any:

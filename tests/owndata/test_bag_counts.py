@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from bench import refusal
 from districts import counted, people, silent, warned
 from scipy.stats import betabinom
 
 from llpbench import LLPClassifier, choose
-from llpbench.core.errors import LLPBenchError
 from llpbench.owndata.count_ranges import MOST, CountRanges, Range
 
 FRAME, BAGS, VOTES = people(600, 40)
@@ -23,7 +23,7 @@ LONG = TABLE.rename_axis(index="district", columns="party").stack()
 SIZES = TABLE.sum(axis=1)
 SHARES = TABLE.div(SIZES, axis=0)
 YES = TABLE["yes"]
-SMALL = YES < 8
+SMALL, NUMBER = YES.to_numpy() < 8, np.unique(BAGS, return_inverse=True)[1]
 RANGES = YES.astype(object).mask(SMALL, "<8")
 WITH_GAP = TABLE.drop("d05").reindex(TABLE.index)
 
@@ -32,72 +32,56 @@ def fitted(**given: Any) -> LLPClassifier:
     return LLPClassifier("bag-mean-linear").fit(**{"X": FRAME, "bags": BAGS} | given)
 
 
-def test_absent_class_in_mapping_has_no_rows() -> None:
-    frame, bags, votes = people(200, 60)
-    table = counted(bags, np.array(["no", "yes"])[votes])
-    listed = {bag: {name: n for name, n in row.items() if n} for bag, row in table.iterrows()}
-    assert any(len(row) == 1 for row in listed.values())
-    found = fitted(X=frame, bags=bags, counts=listed).bag_counts_
-    assert np.array_equal(found, fitted(X=frame, bags=bags, counts=table).bag_counts_)
-    withheld = fitted(X=frame, bags=bags, counts={**listed, table.index[0]: {}}).bag_counts_
-    assert np.isnan(withheld).all(axis=1).tolist() == [True] + [False] * (len(table) - 1)
-
-
 def test_noisy_counts_are_accepted_later_and_still_checked(tmp_path: Path) -> None:
     noisy = TABLE + np.random.default_rng(0).normal(0, 2, TABLE.shape)
     told = fitted(counts=noisy, noise=2.0)
     told.save(tmp_path / "model")
     for model in (told, LLPClassifier.load(tmp_path / "model")):
         assert np.isfinite([*model.score_bags(FRAME, BAGS, counts=noisy).values()]).all()
-        possible = model.disaggregate(FRAME, BAGS, counts=noisy)
-        assert np.array_equal(possible, model.disaggregate(FRAME, BAGS)), "those of fit are these"
-        assert (model.assign(FRAME, BAGS, counts=noisy) == model.assign(FRAME, BAGS)).all()
-    with pytest.raises(LLPBenchError, match=r"^bag .* rows, but its counts"):
+        for method in (model.disaggregate, model.assign):  # counts of fit are these
+            assert np.array_equal(method(FRAME, BAGS, counts=noisy), method(FRAME, BAGS))
+    with refusal(r"^bag .* rows, but its counts"):
         fitted(counts=TABLE).disaggregate(FRAME, BAGS, counts=noisy)
     for wrong in (noisy * 100, noisy - 60):
-        with pytest.raises(LLPBenchError, match="a larger noise="):
+        with refusal("a larger noise="):
             fitted(counts=wrong, noise=2.8)
 
 
 def test_object_numbers_are_numbers() -> None:
     wide, found = fitted(counts=TABLE), fitted(X=FRAME.astype({"age": object}), counts=TABLE)
-    assert np.array_equal(found.predict_proba(FRAME), wide.predict_proba(FRAME))
-    row = FRAME.iloc[[7]]
-    assert np.array_equal(wide.predict_proba(row.T.T), wide.predict_proba(row)), "a transposed row is one of objects"
+    for rows, model in (FRAME, found), (FRAME[7:8].T.T, wide):  # a transposed row is one of objects
+        assert np.array_equal(model.predict_proba(rows), wide.predict_proba(FRAME.loc[rows.index]))
 
 
 def test_sampled_rows_use_proportions_of_whole_bag() -> None:
-    some = np.arange(len(FRAME)) % 3 > 0
-    sample: dict[str, Any] = {"X": FRAME[some], "bags": BAGS[some], "sampled": True}
-    plain = fitted(X=FRAME[some], bags=BAGS[some], proportions=SHARES)
+    sample: dict[str, Any] = {"X": FRAME[200:], "bags": BAGS[200:]}
+    plain = fitted(**sample, proportions=SHARES)
     one = {"counts": YES, "sizes": SIZES, "classes": ["no", "yes"]}
     for given in ({"counts": TABLE}, {"proportions": SHARES, "sizes": SIZES}, one):
-        assert np.allclose(fitted(**sample, **given).bag_counts_, plain.bag_counts_)
+        assert np.allclose(fitted(**sample, **given, sampled=True).bag_counts_, plain.bag_counts_)
     for given, told in (
-        ({"sampled": False, "proportions": SHARES, "sizes": SIZES}, r"its size is .* 40 of 40 bags.*sampled="),
-        ({"counts": TABLE // 3}, r"its counts add up to .* 40 of 40 bags"),
-        ({"counts": YES}, "Give sizes= of the bags"),
+        ({"proportions": SHARES, "sizes": SIZES}, r"its size is .* 39 of 40 bags.*sampled="),
+        ({"counts": TABLE // 3, "sampled": True}, r"its counts add up to .* 40 of 40 bags"),
+        ({"counts": YES, "sampled": True}, "Give sizes= of the bags"),
     ):
-        with pytest.raises(LLPBenchError, match=told):
-            fitted(**sample | given)
+        with refusal(told):
+            fitted(**sample, **given)
 
 
 @pytest.mark.parametrize(("impossible", "offered"), [(1, True), (37, True), (38, False)])
 def test_impossible_counts_are_suppressed_on_request_if_two_bags_remain(impossible: int, offered: bool) -> None:
-    table = WITH_GAP.copy()
-    wrong = np.flatnonzero(table.index != "d05")[:impossible]
-    table.iloc[wrong, 1] += 17
-    with pytest.raises(LLPBenchError, match=f"^bag 'd00' .* {impossible} of 40 bags") as error:
+    wrong = WITH_GAP.index.drop("d05")[:impossible]
+    table = WITH_GAP.add(pd.Series(17, wrong).reindex(WITH_GAP.index, fill_value=0), axis=0)
+    with refusal(f"^bag 'd00' .* {impossible} of 40 bags((?!'suppress').)*" + ("'suppress'" if offered else "$")):
         fitted(counts=table)
-    assert ("impossible='suppress'" in str(error.value)) == offered
     if not offered:
-        with pytest.raises(LLPBenchError, match="at least 2 bags must have known counts"):
+        with refusal("at least 2 bags must have known counts"):
             fitted(counts=table, impossible="suppress")
         return
     model = fitted(counts=table, impossible="suppress")
     assert model.left_out_ == {"rows": 0, "bags": 0, "suppressed": 1, "impossible": impossible}
-    table.iloc[wrong] = np.nan
-    assert np.array_equal(model.predict_proba(FRAME), fitted(counts=table).predict_proba(FRAME))
+    known = fitted(counts=table.drop(wrong).reindex(table.index))
+    assert np.array_equal(model.predict_proba(FRAME), known.predict_proba(FRAME))
 
 
 def test_dropped_rows_are_counted() -> None:
@@ -105,7 +89,7 @@ def test_dropped_rows_are_counted() -> None:
     lost = BAGS[0] == BAGS
     bags = np.where(lost, np.where(np.arange(600) == 0, "nowhere", "d77"), BAGS)
     model = fitted(bags=bags, counts=more, classes=["no", "yes"], unmatched="drop")
-    assert model.left_out_ == {"rows": int(lost.sum()), "bags": 2, "suppressed": 0, "impossible": 0}
+    assert model.left_out_ == {"rows": lost.sum(), "bags": 2, "suppressed": 0, "impossible": 0}
     assert list(model.classes_) == ["no", "yes"]
     alone = fitted(X=FRAME[~lost], bags=BAGS[~lost], counts=TABLE.drop(BAGS[0]))
     assert np.array_equal(model.predict_proba(FRAME), alone.predict_proba(FRAME))
@@ -117,6 +101,8 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
     assert np.allclose(model.predict_proba(FRAME), alone.predict_proba(FRAME), atol=0.02)
     assert np.array_equal(model.disaggregate(FRAME, BAGS)[rows], model.predict_proba(FRAME)[rows])
     assert np.array_equal(model.assign(FRAME, BAGS)[rows], model.predict(FRAME)[rows])
+    withheld = fitted(counts=TABLE.to_dict("index") | {"d05": {}})
+    assert np.array_equal(withheld.bag_counts_, model.bag_counts_, equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -151,22 +137,20 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
             "entry 0 is 0 in bags and 9 in X",
         ),
         *(
-            ({"counts": (YES + 0.25) * factor}, "must be whole numbers.*proportions=")
-            for factor in (1 / 25, 100 / 23, 1 / 1000)
+            ({"counts": (YES + 0.25) * by}, "must be whole numbers.*proportions=")
+            for by in (1 / 25, 100 / 23, 1 / 1000)
         ),
     ],
 )
 def test_advice_fits_fault_of_counts(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(LLPBenchError, match=told) as error:
+    with refusal(told):
         fitted(**given)
-    assert "\n" not in str(error.value)
 
 
 def test_fewer_counts_than_rows_have_two_remedies() -> None:
     voted = TABLE // 2 + 1
-    with pytest.raises(LLPBenchError, match=r"more rows than counted people.*as_shares=True") as error:
+    with refusal(r"^((?!sampled=True).)*more rows than counted people((?!sampled=True).)*as_shares=True"):
         fitted(counts=voted)
-    assert "sampled=True" not in str(error.value)
     model, share = fitted(counts=voted, as_shares=True), voted.div(voted.sum(axis=1), axis=0)
     assert np.allclose(model.bag_counts_, fitted(proportions=share).bag_counts_)
     assert list(fitted(counts=voted.assign(none=(TABLE - voted).sum(axis=1))).classes_) == ["no", "none", "yes"]
@@ -178,21 +162,21 @@ def test_fewer_counts_than_rows_have_two_remedies() -> None:
 
 def test_counts_in_thousands_have_a_remedy() -> None:
     for rows in (FRAME, FRAME.assign(rare=0)):  # a column of zeros does not add up to these counts
-        with pytest.raises(LLPBenchError, match="other units, such as thousands") as error:
+        with refusal("^((?!adds up).)*other units, such as thousands((?!adds up).)*$"):
             fitted(X=rows, counts=TABLE / 1000)
-        assert "adds up" not in str(error.value)
     assert np.allclose(fitted(counts=TABLE / 1000, as_shares=True).bag_counts_, TABLE)
 
 
 def test_fractional_weights_have_a_remedy() -> None:
     weight = np.random.default_rng(0).uniform(0.5, 2, len(FRAME)).round(2)
-    table = pd.DataFrame({"no": weight * (VOTES == 0), "yes": weight * (VOTES == 1)}).groupby(BAGS).sum()
+    table = pd.DataFrame({"no": weight * (VOTES == 0), "yes": weight * (VOTES == 1)}).groupby(BAGS).sum().round(1)
     rows = FRAME.assign(weight=weight)
     for sampled in (False, True):
-        with pytest.raises(LLPBenchError, match=r"'weight' .*sample_weight="):
-            fitted(X=rows, counts=table.round(1), sampled=sampled)
+        with refusal(r"'weight' .*sample_weight="):
+            fitted(X=rows, counts=table, sampled=sampled)
     with warned("rounded weights"):
-        assert np.allclose(fitted(X=rows, counts=table.round(1), sample_weight=weight).bag_sizes_, table.sum(axis=1))
+        sizes = fitted(X=rows, counts=table, sample_weight=weight).bag_sizes_
+    assert np.allclose(sizes, np.bincount(NUMBER, weight))
     assert np.allclose(fitted(counts=table, as_shares=True).bag_sizes_, SIZES)
 
 
@@ -202,62 +186,52 @@ def test_rounded_shares_may_miss_1() -> None:
     for digits in (1, 3):
         rounded = shares.round(digits)
         assert (rounded.sum(axis=1) != 1).any()
-        model = fitted(proportions=rounded)
-        assert np.allclose(model.bag_counts_.sum(axis=1), model.bag_sizes_)
+        assert np.allclose(fitted(proportions=rounded).bag_counts_.sum(axis=1), SIZES)
         rounded.iloc[3, 0] += 8 * 0.5 / 10**digits + 0.5
-        with pytest.raises(LLPBenchError, match=r"must add up to 1\. 1 of 40 bags"):
+        with refusal(r"must add up to 1\. 1 of 40 bags"):
             fitted(proportions=rounded)
     share = pd.DataFrame({"no": 0.48, "yes": 0.5}, index=TABLE.index)  # these miss it by exactly the tolerance
     share.iloc[0] = [0.481234, 0.501234]  # not rounded to a few digits
     assert 1 - 0.98 > 0.02
     assert np.allclose(fitted(proportions=share).bag_counts_.sum(axis=1), SIZES)
-    with pytest.raises(LLPBenchError, match="Add a class for the rest"):
+    with refusal("Add a class for the rest"):
         fitted(proportions=share - 0.02)
 
 
 def test_float_identifiers_are_refused() -> None:
-    number = np.unique(BAGS, return_inverse=True)[1]
-    bags = pd.Series(number.astype(np.int64) + 2**60)
-    votes = {2**60 + place: int(each) for place, each in enumerate(YES)}
+    bags, votes = pd.Series(NUMBER + 2**60), YES.set_axis(2**60 + np.arange(40)).to_dict()
     assert len(fitted(bags=bags, counts=votes).bags_) == 40
-    for floats in (bags.astype(float), pd.DataFrame({"a": bags.astype(float), "b": number})):
-        with pytest.raises(LLPBenchError, match="exact identifiers"):
+    for floats in (bags.astype(float), pd.DataFrame({"a": bags.astype(float), "b": NUMBER})):
+        with refusal("exact identifiers"):
             fitted(bags=floats, counts=votes)
 
 
-EIGHT: dict[str, Any] = {"X": pd.DataFrame({"age": range(40)}), "bags": np.repeat([f"b{n}" for n in range(8)], 5)}
-
-
 def test_missing_count_is_named_with_remainder() -> None:
-    yes = np.array([4.0, 3.0, 1.0, 3.0, 2.0, 3.0, 3.0, 3.0])
-    counts = pd.DataFrame({"no": 5 - yes, "yes": yes}, index=[f"b{number}" for number in range(8)])
-    counts.loc["b4", "yes"] = np.nan
+    eight: dict[str, Any] = {"X": pd.DataFrame({"age": range(40)}), "bags": np.repeat([f"b{n}" for n in range(8)], 5)}
+    yes = pd.Series([4.0, 3.0, 1.0, 3.0, 2.0, 3.0, 3.0, 3.0], np.unique(eight["bags"]))
+    counts = pd.DataFrame({"no": 5 - yes, "yes": yes.drop("b4")})
     with warned("missing counts", r"'b4' \(count of 'yes'; with 5 rows and the other counts, it would be 2\)") as told:
-        model = fitted(**EIGHT, counts=counts)
+        model = fitted(**eight, counts=counts)
     assert "'no'" not in told[0]
     assert model.left_out_["suppressed"] == 1
-    with warned("missing counts") as told:
-        fitted(**EIGHT, counts=counts, noise=1)
-    assert "with 5 rows" not in told[0]
+    with warned("missing counts", "^((?!with 5 rows).)*$"):
+        fitted(**eight, counts=counts, noise=1)
     counts.loc[["b1", "b2", "b3"]] = np.nan
-    with warned("missing counts", match=r"^4 bags .* 'b3' .* 1 more") as told:
-        fitted(**EIGHT, counts=counts)
-    assert "b4" not in told[0]
+    with warned("missing counts", match=r"^4 bags ((?!b4).)* 'b3' ((?!b4).)* 1 more"):
+        fitted(**eight, counts=counts)
     ranges = counts["yes"].astype(object).fillna("1-3")
     with silent("missing counts"):
-        fitted(**EIGHT, counts=ranges)
+        fitted(**eight, counts=ranges)
     with warned("missing counts", match="'b5'"):
-        fitted(**EIGHT, counts=ranges.where(ranges.index != "b5"))
+        fitted(**eight, counts=ranges.drop("b5").reindex(ranges.index))
 
 
-@pytest.mark.parametrize("form", ["lines", "a line again", "two lines", "proportions"])
-def test_lines_of_bags_are_not_people(form: str) -> None:
-    rows = TABLE.assign(young=np.arange(40), share=SHARES["yes"])
-    names = {"lines": rows.index, "a line again": [*rows.index, "d00"], "two lines": [*rows.index, *rows.index]}
-    bags = pd.Index(names.get(form, rows.index))
-    given = {"proportions": SHARES[["yes"]]} if form == "proportions" else {"counts": TABLE}
+@pytest.mark.parametrize("again", [[], ["d00"], [*TABLE.index], None], ids=["lines", "one again", "two", "proportions"])
+def test_lines_of_bags_are_not_people(again: list[str] | None) -> None:
+    rows, bags = TABLE.assign(young=np.arange(40), share=SHARES["yes"]), pd.Index([*TABLE.index, *(again or [])])
+    given = {"proportions": SHARES[["yes"]]} if again is None else {"counts": TABLE}
     for known in ({}, {"sampled": True}):
-        with pytest.raises(LLPBenchError, match=r"Rows must be people.*cross_table"):
+        with refusal(r"Rows must be people.*cross_table"):
             fitted(X=rows.loc[bags], bags=bags, **given, **known)
     with warned("one row per bag"):
         assert fitted(X=rows[["young"]], bags=rows.index, **given, sampled=True).bag_sizes_.sum() == 40
@@ -273,7 +247,7 @@ def test_lines_of_bags_are_not_people(form: str) -> None:
     ],
 )
 def test_advice_for_counts_in_other_forms_works(counts: Any, advice: str) -> None:
-    with pytest.raises(LLPBenchError, match=re.escape(f"ive {advice}")):
+    with refusal(re.escape(f"ive {advice}")):
         fitted(counts=counts)
     remedied = eval(advice, {"counts": counts, "pandas": pd})
     assert np.array_equal(fitted(counts=remedied).bag_counts_, fitted(counts=TABLE).bag_counts_)
@@ -286,30 +260,25 @@ def test_single_column_keeps_its_class(tmp_path: Path) -> None:
     renamed = TABLE.set_axis(["on time", "late"], axis=1)
     for each in (model, LLPClassifier.load(tmp_path)):
         for given in (None, YES, TABLE[["yes"]], renamed[["late"]], renamed[["on time"]]):
-            proba = each.disaggregate(FRAME, BAGS, counts=given)
-            assert proba[:, 0].sum() == pytest.approx(YES.sum())
+            assert each.disaggregate(FRAME, BAGS, counts=given)[:, 0].sum() == pytest.approx(YES.sum())
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_unnamed_columns_keep_order(classes: int, tmp_path: Path) -> None:
     frame, bags, votes = people(200, 10, classes=classes)
     bags = pd.factorize(bags, sort=True)[0]  # numbers
-    table = counted(bags, np.array(list("abc"))[votes])
-    named = list(table.columns)[::-1]  # not ascending
-    model = fitted(X=frame, bags=bags, counts=table[named].to_numpy(), classes=named)
-    model.save(tmp_path / "model")
-    loaded = LLPClassifier.load(tmp_path / "model")
-    for given in (table[named].to_numpy(), dict(zip(table.index, table[named].to_numpy().tolist(), strict=True))):
+    table = counted(bags, np.array(list("abc"))[votes]).iloc[:, ::-1]  # not ascending
+    model = fitted(X=frame, bags=bags, counts=table.to_numpy(), classes=[*table])
+    model.save(tmp_path)
+    loaded, scores = LLPClassifier.load(tmp_path), model.score_bags(frame, bags, counts=table)
+    forms = [table.to_numpy(), dict(enumerate(table.to_numpy().tolist()))]
+    for given in (*forms, *([table["a"].to_dict()] if classes == 2 else [])):  # a single column is that of the last
         assert np.array_equal(loaded.disaggregate(frame, bags, counts=given), model.disaggregate(frame, bags))
-        assert loaded.score_bags(frame, bags, counts=given) == model.score_bags(frame, bags, counts=table)
-    if classes == 2:  # a single column is that of the last
-        given = table[named[-1]].to_dict()
-        assert np.array_equal(loaded.disaggregate(frame, bags, counts=given), model.disaggregate(frame, bags))
+        assert loaded.score_bags(frame, bags, counts=given) == scores
 
 
 def test_key_levels_match_by_name() -> None:
-    number = np.unique(BAGS, return_inverse=True)[1]
-    keys = pd.DataFrame({"a": number % 4, "b": number // 4})  # so that (0, 1) and (1, 0) are both bags
+    keys = pd.DataFrame({"a": NUMBER % 4, "b": NUMBER // 4})  # so that (0, 1) and (1, 0) are both bags
     table = counted([keys["a"], keys["b"]], np.array(["no", "yes"])[VOTES]).rename_axis(columns="party")
     share, sizes = table.div(table.sum(axis=1), axis=0), table.sum(axis=1)
     usual, long = fitted(counts=TABLE).predict_proba(FRAME), share.stack().reorder_levels(["party", "b", "a"])
@@ -337,14 +306,24 @@ def test_range_text_is_parsed(texts: list[Any], found: Any) -> None:
     [RANGES, RANGES.to_dict(), RANGES.to_frame("yes"), {bag: {"no": "0+", "yes": RANGES[bag]} for bag in RANGES.index}],
 )
 def test_ranges_train_in_every_form_of_counts(counts: Any) -> None:
-    model = fitted(counts=counts)
+    check_ranges(fitted(counts=counts))
+
+
+def check_ranges(model: LLPClassifier, weight: int = 1) -> None:
+    """Require known counts where they are known, and elsewhere counts inside their ranges."""
     assert model.left_out_["suppressed"] == 0
-    found = pd.Series(model.bag_counts_[:, 1], index=model.bags_)
-    assert (found[~SMALL.to_numpy()] == YES[~SMALL]).all()
-    small = found[SMALL.to_numpy()]
+    found = model.bag_counts_[:, 1] / weight
+    assert (found[~SMALL] == YES[~SMALL]).all()
+    small = found[SMALL]
     assert ((small > 0) & (small < 7)).all()
     assert np.corrcoef(small, YES[SMALL])[0, 1] > 0.5  # features tell where in its range a count is
     assert np.allclose(model.bag_counts_.sum(axis=1), model.bag_sizes_)
+
+
+def test_ranges_count_weights() -> None:
+    double = fitted(counts=(2 * YES).astype(object).mask(SMALL, "<15"), sample_weight=np.full(600, 2.0))
+    assert double.bag_sizes_.sum() == 1200
+    check_ranges(double, weight=2)
 
 
 def test_exact_and_impossible_ranges_are_handled() -> None:
@@ -353,42 +332,28 @@ def test_exact_and_impossible_ranges_are_handled() -> None:
         assert (fitted(counts=exact).bag_counts_[:, 1] == YES).all()
     model = fitted(counts=YES.astype(object).mask(SMALL, "100-200"), impossible="suppress")
     assert model.left_out_["impossible"] == SMALL.sum()
-    assert np.isnan(model.bag_counts_[SMALL.to_numpy()]).all()
+    assert np.isnan(model.bag_counts_[SMALL]).all()
 
 
 def test_initial_count_is_expectation() -> None:
-    rng = np.random.default_rng(0)
-    size = np.full(3000, 40.0)
-    count = betabinom.rvs(40, 2.0, 10.0, size=3000, random_state=rng).astype(float)
+    count = betabinom.rvs(40, 2.0, 10.0, size=3000, random_state=np.random.default_rng(0))
     bags = np.flatnonzero(count < 10)
-    counts = np.column_stack([size - count, count])
-    counts[bags] = np.nan
-    guess = CountRanges(bags, np.zeros(len(bags)), np.full(len(bags), 9.0)).first_guess(counts, size)
+    counts = np.where(count[:, None] < 10, np.nan, np.column_stack([40 - count, count]))
+    guess = CountRanges(bags, np.zeros(len(bags)), np.full(len(bags), 9.0)).first_guess(counts, np.full(3000, 40.0))
     inside = betabinom.pmf(np.arange(10), 40, 2.0, 10.0)
     assert guess == pytest.approx(np.full(len(bags), inside @ np.arange(10) / inside.sum()), abs=0.15)
     assert guess.mean() == pytest.approx(count[bags].mean(), abs=0.15)
 
 
-def test_ranges_count_weights() -> None:
-    double = fitted(counts=(2 * YES).astype(object).mask(SMALL, "<15"), sample_weight=np.full(600, 2.0))
-    assert double.bag_sizes_.sum() == 1200
-    small = double.bag_counts_[SMALL.to_numpy(), 1]
-    assert ((small > 0) & (small < 14)).all()
-    assert np.corrcoef(small, YES[SMALL])[0, 1] > 0.5
-
-
 def test_choose_trains_on_ranges_and_judges_by_exact_counts() -> None:
-    methods = ["bag-mean-linear", "bag-soft-label-linear"]
-    found = choose(FRAME, BAGS, counts=RANGES, methods=methods, folds=2, repeats=1, progress=False)
+    compared: dict[str, Any] = {"methods": ["bag-mean-linear", "bag-soft-label-linear"], "folds": 2, "repeats": 1}
+    found, without = (choose(FRAME, BAGS, counts=each, **compared) for each in (RANGES, YES.mask(SMALL)))
     assert (found.board["failure"] == "").all()
-    dropped = YES.astype(float).mask(SMALL)
-    without = choose(FRAME, BAGS, counts=dropped, methods=methods, folds=2, repeats=1, progress=False)
     assert not np.allclose(found.folds["kl"], without.folds["kl"])
 
 
 def test_expected_counts_are_not_exact_bounds() -> None:
     model = LLPClassifier("bag-gp", params={"draws": 0}).fit(FRAME, BAGS, counts=RANGES)
-    exact = YES.astype(float).mask(SMALL)
-    assert model.score_bags(FRAME, BAGS) != model.score_bags(FRAME, BAGS, counts=exact)
+    assert model.score_bags(FRAME, BAGS) != model.score_bags(FRAME, BAGS, counts=YES.mask(SMALL))
     groups = model.estimate(FRAME, BAGS, by=BAGS)
     assert (groups["count_min"] == 0).all()

@@ -1,4 +1,4 @@
-"""`BagData`: data of bags are read once and used by all methods; several groupings of the same rows."""
+"""Data of bags: read once and used by all methods, several groupings of the same rows, and weights of rows."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from districts import counted, people
+from bench import refusal
+from districts import counted, people, silent, warned
 
-from llpbench import BagData, LLPBenchError, LLPClassifier, choose
+from llpbench import BagData, LLPClassifier, choose
+from llpbench.blocks import distinct
+from llpbench.data.reading_bags import read_bag_labels
+from llpbench.owndata import weights as module
+from llpbench.owndata.weights import Repeats
 
 FRAME, BAGS, VOTES = people(600, 20)
 DISTRICT = pd.Series(BAGS, name="district")
 GROUP = pd.Series(np.where(FRAME["owns"], "owner", "tenant"), name="group") + (np.arange(600) % 3).astype(str)
 COUNTS = counted(BAGS, np.array(["no", "yes"])[VOTES])
 TABLES = [counted(DISTRICT, VOTES), counted(GROUP, VOTES)]
+COMPARED: dict[str, Any] = {"methods": ["bag-mean-linear", "bag-soft-label-linear"], "folds": 2, "repeats": 1}
 
 
 def fit(bags: Any, method: str = "bag-mean-linear", frame: Any = FRAME, **given: Any) -> LLPClassifier:
-    return LLPClassifier(method).fit(frame, bags, **given)
+    return LLPClassifier(method, params={"draws": 0} if method == "bag-gp" else None).fit(frame, bags, **given)
 
 
 @pytest.mark.parametrize("form", [lambda table: table[[1, 0]], lambda table: table[1].to_dict()])
@@ -35,8 +41,7 @@ def test_several_groupings_equal_copies_of_rows(form: Any) -> None:
 def test_weights_apply_to_each_grouping() -> None:
     weights = pd.Series(np.arange(600) % 2 + 1, name="people")
     tables = [counted(each.repeat(weights), np.repeat(VOTES, weights)) for each in (DISTRICT, GROUP)]
-    frame = FRAME.assign(people=weights)
-    found = fit([DISTRICT, GROUP], frame=frame, counts=tables, sample_weight=weights)
+    found = fit([DISTRICT, GROUP], frame=FRAME.assign(people=weights), counts=tables, sample_weight=weights)
     assert found.bag_sizes_.sum() == 2 * weights.sum()
     assert found.key_features_ == ["people"]
 
@@ -62,10 +67,9 @@ def test_bag_columns_are_no_features_unless_kept() -> None:
         ([DISTRICT, GROUP[:500]], {}, "500"),
     ],
 )
-def test_conflicting_options_are_refused(bags: Any, given: dict[str, Any], told: str) -> None:
-    with pytest.raises(LLPBenchError, match=told) as error:
+def test_groupings_in_conflict_are_refused(bags: Any, given: dict[str, Any], told: str) -> None:
+    with refusal(told):
         fit(bags, **{"counts": TABLES} | given)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -79,32 +83,156 @@ def test_conflicting_options_are_refused(bags: Any, given: dict[str, Any], told:
     ],
 )
 def test_bag_data_gives_the_model_of_its_arguments(facts: dict[str, Any]) -> None:
-    frame, bags = FRAME.assign(district=BAGS), pd.Series(BAGS, name="district")
-    data = BagData.read(frame, bags, **facts)
-    model, same = fit(data, frame=frame), fit(bags, frame=frame, **facts)
+    frame = FRAME.assign(district=BAGS)
+    model, same = fit(BagData.read(frame, DISTRICT, **facts), frame=frame), fit(DISTRICT, frame=frame, **facts)
     assert np.array_equal(model.predict_proba(frame), same.predict_proba(frame))
     assert model.key_features_ == same.key_features_ == ([] if "keep_key" in facts else ["district"])
     assert np.array_equal(model.bag_counts_, same.bag_counts_, equal_nan=True)
 
 
 def test_all_methods_take_bag_data() -> None:
-    data = BagData.read(FRAME, BAGS, counts=COUNTS)
-    model = fit(data)
     given: dict[str, Any] = {"counts": COUNTS}
+    data = BagData.read(FRAME, BAGS, **given)
+    model, process = fit(data), fit(data, "bag-gp")
     assert np.array_equal(model.disaggregate(FRAME, data), model.disaggregate(FRAME, BAGS, **given))
     assert model.assign(FRAME, data).tolist() == model.assign(FRAME, BAGS, **given).tolist()
     assert model.score_bags(FRAME, data) == model.score_bags(FRAME, BAGS, **given)
-    process = LLPClassifier("bag-gp", params={"draws": 0}).fit(FRAME, data)
     assert process.estimate(FRAME, data, "owns").equals(process.estimate(FRAME, BAGS, "owns", **given))
-    methods = ["bag-mean-linear", "bag-soft-label-linear"]
-    compared: dict[str, Any] = {"methods": methods, "folds": 2, "repeats": 1, "progress": False}
-    one, other = choose(FRAME, data, **compared), choose(FRAME, BAGS, **given, **compared)
+    one, other = choose(FRAME, data, **COMPARED), choose(FRAME, BAGS, **given, **COMPARED)
     assert one.board.drop(columns="seconds").equals(other.board.drop(columns="seconds"))
 
 
 def test_ranges_and_groupings_are_refused_outside_of_fit() -> None:
     ranges = COUNTS.astype(object).assign(yes=["<9", *COUNTS["yes"][1:]])
-    with pytest.raises(LLPBenchError, match="ranges"):
+    with refusal("ranges"):
         fit(BAGS, counts=COUNTS).score_bags(FRAME, BAGS, counts=ranges)
-    with pytest.raises(LLPBenchError, match="grouping"):
+    with refusal("grouping"):
         choose(FRAME, [DISTRICT, GROUP], counts=TABLES)
+
+
+ROWS = 200
+_RNG = np.random.default_rng(0)
+CELLS = pd.DataFrame(
+    {"age": _RNG.integers(0, 6, ROWS), "sex": _RNG.choice(["f", "m"], ROWS), "size": _RNG.normal(size=ROWS).round(1)}
+)
+BAG, PEOPLE = np.arange(ROWS) % 20, _RNG.integers(0, 6, ROWS)
+OFTEN = np.repeat(np.arange(ROWS), PEOPLE)
+TABLE = counted(
+    BAG[OFTEN], np.where(_RNG.random(len(OFTEN)) < 0.1 + 0.15 * CELLS["age"].to_numpy()[OFTEN], "yes", "no")
+)
+PARTS = np.round(PEOPLE * 1.37 + 0.2, 2)
+SUMS = np.bincount(BAG, PARTS)
+TABLE_OF_PARTS = TABLE.div(TABLE.sum(axis=1), axis=0).mul(SUMS, axis=0).round(2)
+
+
+def weighted(method: str = "bag-mean-linear", **given: Any) -> LLPClassifier:
+    return fit(BAG, method, **{"frame": CELLS, "counts": TABLE, "sample_weight": PEOPLE} | given)
+
+
+@pytest.mark.parametrize("method", ["bag-mean-linear", "bag-gp"])
+def test_whole_weights_equal_repeated_rows(method: str) -> None:
+    """But for rounding: they are added up in different ways."""
+    people, weights = (CELLS.iloc[OFTEN].reset_index(drop=True), BAG[OFTEN]), dict[str, Any](sample_weight=PEOPLE)
+    with silent("rounded weights"):
+        model, plain = weighted(method), fit(people[1], method, people[0], counts=TABLE)
+    for bags in (None, BAG):
+        assert np.allclose(model.predict_proba(CELLS, bags), plain.predict_proba(CELLS, bags), atol=1e-6)
+    assert model.bag_sizes_.tolist() == plain.bag_sizes_.tolist() == np.bincount(BAG, PEOPLE).tolist()
+    assert np.array_equal(model.bag_counts_, plain.bag_counts_)
+    assert np.allclose(model.disaggregate(CELLS, BAG, **weights)[OFTEN], plain.disaggregate(*people), atol=1e-6)
+    assert model.score_bags(CELLS, BAG, **weights) == pytest.approx(plain.score_bags(*people), abs=1e-6)
+    if method == "bag-gp":
+        groups = model.estimate(CELLS, BAG, "sex", **weights)
+        pd.testing.assert_frame_equal(groups, plain.estimate(*people, "sex"))
+    else:
+        one, other = choose(CELLS, BAG, counts=TABLE, **weights, **COMPARED), choose(*people, counts=TABLE, **COMPARED)
+        pd.testing.assert_frame_equal(*(each.folds.drop(columns="seconds") for each in (one, other)))
+
+
+@pytest.mark.parametrize("digits", [1, 2])
+def test_fractional_weights_match_printed_counts(digits: int) -> None:
+    table = TABLE_OF_PARTS.round(digits)
+    with warned("rounded weights"):
+        model = weighted(counts=table, sample_weight=PARTS)
+    assert np.allclose(model.bag_sizes_, SUMS)
+    found = model.disaggregate(CELLS, BAG, sample_weight=PARTS)
+    assert np.allclose(found.sum(axis=1), 1)
+    totals = np.stack([np.bincount(BAG, PARTS * column) for column in found.T], axis=1)
+    assert np.allclose(totals, table.mul(SUMS / table.sum(axis=1), axis=0))
+    with refusal("total weight"):
+        weighted(counts=TABLE_OF_PARTS + 2.0, sample_weight=PARTS)
+
+
+def test_rounded_weights_keep_bag_sizes_and_shares() -> None:
+    found = Repeats.of(read_bag_labels(BAG, CELLS, PARTS), lambda: CELLS)
+    assert (found.exact, found.sizes.tolist()) == (False, np.rint(SUMS).astype(int).tolist())
+    times = np.bincount(np.arange(ROWS)[found.places], minlength=ROWS)
+    assert np.abs(times - PARTS * (found.sizes / SUMS)[BAG]).max() < 1 + 1e-6
+    older = CELLS["age"].to_numpy() >= 3  # rows are ordered by age, so that its shares are kept
+    shares = np.bincount(BAG, PARTS * older) / SUMS - np.bincount(BAG, times * older) / found.sizes
+    assert np.abs(shares * found.sizes).max() < 0.5 + 1e-6
+    shuffled = np.random.default_rng(1).permutation(ROWS)
+    other = Repeats.of(read_bag_labels(BAG[shuffled], CELLS, PARTS[shuffled]), lambda: CELLS.iloc[shuffled])
+    assert sorted(CELLS["age"].iloc[found.places]) == sorted(CELLS["age"].iloc[shuffled].iloc[other.places])
+
+
+def test_large_weights_are_scaled_and_estimates_rescaled(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = weighted("bag-gp").estimate(CELLS, BAG, "sex", sample_weight=PEOPLE)
+    monkeypatch.setattr(module, "MOST_REPEATED", len(OFTEN) // 2)
+    with warned("rounded weights", match="more than"):
+        model = weighted("bag-gp")
+    assert model.bag_sizes_.sum() == len(OFTEN)
+    assert model._known.sizes.sum() == pytest.approx(len(OFTEN) / 2, abs=20)
+    with warned("rounded weights"):
+        found = model.estimate(CELLS, BAG, "sex", sample_weight=PEOPLE)
+    assert np.allclose(found["rows"][:4], exact["rows"][:4], rtol=0.05)
+    assert np.allclose(found["count"][:4], exact["count"][:4], rtol=0.2)
+    disaggregated = model.disaggregate(CELLS, BAG, sample_weight=PEOPLE)
+    assert np.allclose((disaggregated * PEOPLE[:, None]).sum(axis=0), TABLE.sum())
+
+
+@pytest.mark.parametrize(
+    ("weight", "told"),
+    [
+        *(
+            (pd.Series(PEOPLE, dtype=object).where(np.arange(ROWS) != 3, wrong), r"numbers from 0, got .* \(1 such row")
+            for wrong in (-1.0, np.nan, np.inf, "many")
+        ),
+        ([1, 2, 3], "sample_weight must .* 200 rows, got 3"),
+        (pd.Series(PEOPLE)[::-1], "different orders"),
+        (np.where(BAG == 4, 0, PEOPLE), "must not all be 0, got bag 4 "),
+        (PEOPLE + (BAG == 4), "total weight"),
+    ],
+)
+def test_impossible_weights_are_refused(weight: Any, told: str) -> None:
+    with refusal(told):
+        weighted(sample_weight=weight)
+
+
+def test_weight_column_is_no_feature() -> None:
+    rows = CELLS.assign(people=PEOPLE)
+    model = weighted(frame=rows, sample_weight=rows["people"])
+    assert (model.key_features_, list(model.feature_names_in_)) == (["people"], [*CELLS])
+    assert np.array_equal(model.predict_proba(rows), weighted().predict_proba(CELLS))
+    with refusal("sample_weight="):
+        model.disaggregate(CELLS, BAG)
+
+
+def test_dropped_bag_drops_its_weights() -> None:
+    facts: dict[str, Any] = {"counts": TABLE.iloc[1:], "unmatched": "drop"}
+    plain = fit(BAG[OFTEN], frame=CELLS.iloc[OFTEN], **facts)
+    assert np.allclose(weighted(**facts).predict_proba(CELLS), plain.predict_proba(CELLS), atol=1e-6)
+
+
+def test_equal_rows_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts: dict[str, Any] = {"counts": 12 * TABLE, "sample_weight": 12 * PEOPLE}
+    plain = weighted("bag-gp", **facts)
+    expected = plain.estimate(CELLS, BAG, "sex", sample_weight=12 * PEOPLE)
+    assert plain.distinct_rows_ is None
+    monkeypatch.setattr(distinct, "_FEWEST_ROWS", 1000)
+    model = weighted("bag-gp", **facts)
+    assert model.distinct_rows_ == len(CELLS[PEOPLE > 0].drop_duplicates())
+    assert np.allclose(model.predict_proba(CELLS, BAG), plain.predict_proba(CELLS, BAG), atol=2e-3)
+    found = model.estimate(CELLS, BAG, "sex", sample_weight=12 * PEOPLE)
+    numbers = ["count", "count_lower", "count_upper", "share"]
+    assert np.allclose(found[numbers], expected[numbers], rtol=0.02, atol=2)

@@ -25,6 +25,14 @@ _RNG = np.random.default_rng(0)
 LOGITS, EFFECTS = _RNG.normal(0, 1.5, 60 * SIZE), _RNG.normal(0, 1, 60)[BAG]  # of rows in random bags, and of each bag
 
 
+def linear(frame: Any, bags: Any, counts: Any, **given: Any) -> LLPClassifier:
+    return LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts, **given)
+
+
+def auto(frame: Any, bags: Any, counts: Any) -> LLPClassifier:
+    return LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=counts)
+
+
 def log_loss(proba: FloatArray, labels: Any) -> float:
     return float(-np.log(np.where(labels == 1, proba, 1 - proba)).mean())
 
@@ -54,15 +62,17 @@ def test_stable_predictions_keep_spread() -> None:
     assert np.abs(learned.effects).max() < 0.2
 
 
+HELD_OUT = two(expit(LOGITS + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
+"""as far from the bags as chance"""
+
+
 def test_unstable_predictions_shrink_to_share() -> None:
-    """In-sample predictions meet every bag; held-out ones are as far from them as chance."""
+    """In-sample predictions have the shares of every bag; held-out ones do not."""
     truth, fitted = expit(0.3 * LOGITS + EFFECTS), two(expit(LOGITS + EFFECTS))
-    held_out = two(expit(LOGITS + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
     known, fresh = bagged(LOGITS, drawn(truth)), drawn(truth, seed=2)
-    learned = KnownBags.learn(known, fitted, held_out)
+    learned, in_sample = (KnownBags.learn(known, fitted, held_out) for held_out in (HELD_OUT, None))
     assert learned.spread < 0.45
     assert learned.deviation > 0.4
-    in_sample = KnownBags.learn(known, fitted, None)
     loss = log_loss(learned(fitted, BAG)[:, 1], fresh)
     assert loss < log_loss(known.proportions[BAG, 1].clip(0.5 / SIZE, 1 - 0.5 / SIZE), fresh)
     assert loss < log_loss(in_sample(fitted, BAG)[:, 1], fresh) - 0.05
@@ -72,8 +82,7 @@ def test_unsupported_rows_get_bag_share() -> None:
     """Features order the rows of a bag the wrong way, and other bags do not say so."""
     truth = expit(-0.3 * LOGITS + EFFECTS)
     known, fresh = bagged(LOGITS, drawn(truth)), drawn(truth, seed=2)
-    held_out = two(expit(LOGITS + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
-    learned = KnownBags.learn(known, two(expit(LOGITS)), held_out)
+    learned = KnownBags.learn(known, two(expit(LOGITS)), HELD_OUT)
     assert learned.spread < 0.12
     proba, share = learned(two(expit(LOGITS)), BAG)[:, 1], known.proportions[BAG, 1]
     assert log_loss(proba, fresh) < log_loss((SIZE * share + 0.5) / (SIZE + 1), fresh) + 0.02
@@ -83,7 +92,7 @@ def test_unsupported_rows_get_bag_share() -> None:
 
 def test_count_noise_is_not_taken_for_effect() -> None:
     rng, proba = np.random.default_rng(1), two(expit(LOGITS))
-    exact = bagged(LOGITS, (rng.random(len(LOGITS)) < expit(LOGITS)).astype(np.int64))
+    exact = bagged(LOGITS, rng.random(len(LOGITS)) < expit(LOGITS))
     counts = exact.counts + rng.normal(0, 8, 60)[:, None] * [-1, 1]
     noisy = (replace(exact, counts=counts, noise=noise) for noise in (8.0, 0.0))
     deviations = [KnownBags.learn(each, proba, proba).deviation for each in noisy]
@@ -106,19 +115,16 @@ def test_held_out_logits_use_unseen_bags() -> None:
 
 def test_overfitted_trees_use_counts() -> None:
     """Columns of the bag alone, as height and distance of a village, let trees meet every training bag."""
-    rng = np.random.default_rng(0)
-    bags = np.repeat(np.arange(60), 12)
+    rng, bags = np.random.default_rng(0), np.repeat(np.arange(60), 12)
     effect = rng.normal(0, 0.7, 60)[bags]
     frame = pd.DataFrame({"x": rng.normal(size=720), "height": rng.random(60)[bags], "way": rng.random(60)[bags]})
-    labels = (rng.random(720) < expit(0.7 * frame["x"] + effect)).astype(int)
-    model = LLPClassifier("count-gbdt", params={"trees": 400, "least": 1.0})
-    model.fit(frame, bags, counts=counted(bags, labels)[1])
     new = frame.assign(x=rng.normal(size=720))
-    truth = (rng.random(720) < expit(0.7 * new["x"] + effect)).astype(int)
-    share = ((pd.Series(labels).groupby(bags).sum() + 0.5) / 13).to_numpy()[bags]
-    by_features, by_bag = (model.predict_proba(new, bags=each)[:, 1] for each in (None, bags))
-    assert log_loss(by_bag, truth) < log_loss(by_features, truth) - 0.01
-    assert log_loss(by_bag, truth) < log_loss(share, truth) - 0.005
+    labels, truth = (drawn(expit(0.7 * rows["x"] + effect), seed) for seed, rows in enumerate((frame, new)))
+    counts = pd.Series(labels).groupby(bags).sum()
+    model = LLPClassifier("count-gbdt", params={"trees": 400, "least": 1.0}).fit(frame, bags, counts=counts)
+    by_features, by_bag = (log_loss(model.predict_proba(new, bags=each)[:, 1], truth) for each in (None, bags))
+    assert by_bag < by_features - 0.01
+    assert by_bag < log_loss((counts.to_numpy()[bags] + 0.5) / 13, truth) - 0.005
 
 
 @pytest.mark.parametrize(("bags", "fits"), [(5, 1), (12, 4)])
@@ -131,7 +137,7 @@ def test_few_bags_are_not_held_out(bags: int, fits: int, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(FitSettings, "_predictor", counted_fit)
     frame, where, votes = people(300, bags)
-    model = LLPClassifier("bag-mean-linear").fit(frame, where, counts=counted(where, votes))
+    model = linear(frame, where, counted(where, votes))
     for _ in range(2):
         model.predict_proba(frame, bags=where)
     assert len(called) == fits
@@ -139,31 +145,29 @@ def test_few_bags_are_not_held_out(bags: int, fits: int, monkeypatch: pytest.Mon
 
 def test_features_that_do_not_help_are_told_from_those_that_do() -> None:
     frame, bags, votes = people(1200, 60)
-    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
+    model = linear(frame, bags, counted(bags, votes))
     assert model.features_help() is True
-    with_nobody = replace(model._known, counts=np.pad(model._known.counts, ((0, 0), (0, 1))))
-    assert shows_features_help(with_nobody, np.column_stack([0.3 * model.predict_proba(frame), np.full(1200, 0.7)]))
     known = model._known
+    with_nobody = replace(known, counts=np.pad(known.counts, ((0, 0), (0, 1))))
+    assert shows_features_help(with_nobody, np.column_stack([0.3 * model.predict_proba(frame), np.full(1200, 0.7)]))
     others = (known.counts.sum(axis=0) - known.counts) / (known.sizes.sum() - known.sizes)[:, None]
     between = (known.prior + others[known.bag_of_row]) / 2
     assert shows_features_help(known, between), "features are compared with the share of other bags, not of all"
     rng, shown = np.random.default_rng(0), []
     for _ in range(40):  # features and votes are independent
-        noise = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("abc"))
-        counts = counted(bags[:600], rng.integers(0, 2, 600))
-        shown.append(LLPClassifier("bag-mean-linear").fit(noise, bags[:600], counts=counts).features_help())
+        noise, votes_of_noise = rng.normal(size=(600, 3)), rng.integers(0, 2, 600)
+        shown.append(linear(noise, bags[:600], counted(bags[:600], votes_of_noise)).features_help())
     assert shown.count(True) <= 5
     few = np.arange(1200) % 4
-    assert LLPClassifier("bag-mean-linear").fit(frame, few, counts=counted(few, votes)).features_help() is None
+    assert linear(frame, few, counted(few, votes)).features_help() is None
 
 
 @pytest.mark.parametrize(
     ("bags", "positives", "expected"), [(20, 1, (True, True)), (800, 1, (False, True)), (800, 8, (False, False))]
 )
 def test_rare_classes_depend_on_bags_and_shares(bags: int, positives: int, expected: tuple[bool, bool]) -> None:
-    nothing = np.zeros((30 * bags, 0))
-    index = np.arange(30 * bags).reshape(bags, 30)
-    known = BaggedRows(Rows(nothing, nothing, nothing), index, np.tile([30.0 - positives, positives], (bags, 1)))
+    index = np.arange(30 * bags).reshape(bags, 30).tolist()
+    known = in_bags(rows_of([[0.0]] * (30 * bags)), index, [[30.0 - positives, positives]] * bags)
     assert rare_classes(known) == expected
 
 
@@ -193,12 +197,11 @@ def test_warning_has_numbers(doubts: Doubts, told: list[str]) -> None:
     ],
 )
 def test_doubtful_bags_are_warned_of(bags: int, shares: tuple[float, float], told: str) -> None:
-    rng = np.random.default_rng(0)
-    of_row = np.repeat(np.arange(bags), 25)
-    frame = pd.DataFrame({"a": rng.normal(size=len(of_row)), "b": rng.normal(size=len(of_row))})
-    votes = (rng.random(len(of_row)) < rng.uniform(*shares, bags)[of_row]).astype(int)
+    rng, of_row = np.random.default_rng(0), np.repeat(np.arange(bags), 25)
+    features = rng.normal(size=(2, 25 * bags)).T
+    votes = 1 * (rng.random(25 * bags) < rng.uniform(*shares, bags)[of_row])
     with warned("doubts", told, times=1):
-        model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, of_row, counts=counted(of_row, votes))
+        model = auto(features, of_row, counted(of_row, votes))
     assert model.doubts_ is not None
     assert model.doubts_.confounded == (bags == 40)
 
@@ -211,8 +214,8 @@ def test_explained_bags_are_not_warned_of_also_with_an_empty_class(persons: int 
         table[2] = 0
         table.iloc[0] += [-persons, 0, persons]
     with silent("" if persons is None else "doubts"):
-        model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(frame, bags, counts=table)
-        assert LLPClassifier("bag-mean-linear").fit(frame, bags, counts=table).doubts_ is None
+        model = auto(frame, bags, table)
+        assert linear(frame, bags, table).doubts_ is None
     assert model.doubts_ is not None
     assert model.doubts_.warning == ""
     assert model.doubts_.agreement > 0.5
@@ -223,10 +226,7 @@ def test_explained_bags_are_not_warned_of_also_with_an_empty_class(persons: int 
 @pytest.mark.filterwarnings("ignore::llpbench.core.errors.LLPBenchWarning")
 def test_bags_that_differ_less_than_by_chance_are_not_confounded() -> None:
     sizes = np.array([15, 18, 21, 24, 27, 30])
-    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(sizes.sum(), 2)), columns=["a", "b"])
-    model = LLPClassifier(params={"trees": 200, "rounds": 2}).fit(
-        frame, np.repeat(np.arange(6), sizes), counts=dict(enumerate((sizes // 3).tolist()))
-    )
+    model = auto(np.random.default_rng(0).normal(size=(135, 2)), np.repeat(np.arange(6), sizes), sizes // 3)
     assert isinstance(model._model.predictor, Union)
     assert model._model.predictor.process.unexplained > 0.2  # the process sees no difference from confounded bags
     assert model.doubts_ is not None
@@ -238,7 +238,7 @@ def test_same_predictions_for_all_rows_are_warned_of() -> None:
     frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=800)})
     bags, half = np.repeat(np.arange(20), 40), dict.fromkeys(range(20), 20)
     with warned("same predictions", match=r"^the model gives all rows the same probabilities \(0.5, 0.5\)"):
-        LLPClassifier("bag-mean-linear").fit(frame, bags, counts=half)
+        linear(frame, bags, half)
     with silent():
         LLPClassifier("bag-share").fit(frame, bags, counts=half)
     params = {"weight_decay": 0.5, "learning_rate": 0.05}
@@ -259,34 +259,27 @@ def rare(weight: float, share: float, seed: int = 0, rows: int = ROWS) -> tuple[
 
 
 @pytest.mark.parametrize(("method", "params"), [("bag-mean-linear", {}), ("count-gbdt", {"trees": 100})])
-def test_uninformative_features_give_rare_class_its_share(method: str, params: dict[str, Any]) -> None:
+def test_uninformative_features_give_rare_class_its_share(method: str, params: dict[str, Any], tmp_path: Path) -> None:
     frame, labels, bags, counts = rare(0.0, 0.015)
     with warned("few positives", match=f"^{labels.sum()} of 4,000 rows"):
         model = LLPClassifier(method, params=params).fit(frame, bags, counts=counts)
     new, truth, *_ = rare(0.0, 0.015, seed=1)
-    proba = model.predict_proba(new)[:, 1]
-    share = labels.mean()
+    proba, share = model.predict_proba(new)[:, 1], labels.mean()
     assert proba.mean() == pytest.approx(share, rel=0.05)
     assert log_loss(proba, truth) < log_loss(np.full(ROWS, share), truth) * 1.02
+    model.save(tmp_path)
+    for of_rows in (None, bags):
+        assert np.array_equal(
+            LLPClassifier.load(tmp_path).predict_proba(new, of_rows), model.predict_proba(new, of_rows)
+        )
 
 
 def test_informative_features_keep_spread() -> None:
     frame, labels, bags, counts = rare(3.0, 0.05, rows=10_000)
     with silent("few positives"):
-        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+        model = linear(frame, bags, counts)
     new, truth, *_ = rare(3.0, 0.05, seed=1)
-    proba = model.predict_proba(new)[:, 1]
-    assert log_loss(proba, truth) < log_loss(np.full(ROWS, labels.mean()), truth) - 0.005
-
-
-def test_saved_calibrated_model_predicts_same(tmp_path: Path) -> None:
-    frame, _, bags, counts = rare(1.0, 0.015, rows=2000)
-    with warned("few positives"):
-        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
-    model.save(tmp_path / "model")
-    loaded = LLPClassifier.load(tmp_path / "model")
-    for of_rows in (None, bags):
-        assert np.array_equal(loaded.predict_proba(frame, of_rows), model.predict_proba(frame, of_rows))
+    assert log_loss(model.predict_proba(new)[:, 1], truth) < log_loss(np.full(ROWS, labels.mean()), truth) - 0.005
 
 
 @pytest.mark.parametrize("people", [0, 3, 40])
@@ -295,7 +288,7 @@ def test_small_class_among_three_keeps_share(people: int) -> None:
     frame, labels, bags, _ = rare(1.0, 0.4)
     labels[:: ROWS // people if people else 2 * ROWS][:people] = 2
     counts = pd.crosstab(bags, labels).reindex(columns=[0, 1, 2], fill_value=0)
-    model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts)
+    model = linear(frame, bags, counts)
     assert model.predict_proba(frame).mean(axis=0) == pytest.approx(counts.sum() / ROWS, abs=3e-4)
     assert model.doubts_ is None
 
@@ -305,12 +298,9 @@ def test_negative_noisy_counts_do_not_raise_share() -> None:
     noisy = counts + np.random.default_rng(0).normal(0, 3, len(counts))
     given = pd.DataFrame({0: 50 - noisy, 1: noisy})
     with warned("few positives", match=f"^{noisy.sum():,.0f} of 4,000 rows"):
-        model = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=given, noise=3.0)
+        model = linear(frame, bags, given, noise=3.0)
     assert model.predict_proba(frame)[:, 1].mean() == pytest.approx(noisy.sum() / ROWS, rel=0.05)
     assert noisy.clip(lower=0).sum() > 1.3 * noisy.sum()
-
-
-FRAME, BAGS, VOTES = people(600, 12)
 
 
 @pytest.mark.parametrize(
@@ -323,8 +313,9 @@ FRAME, BAGS, VOTES = people(600, 12)
     ],
 )
 def test_many_unknown_bags_are_warned_of(number: int, label: Any, told: str) -> None:
-    model, bags = LLPClassifier("bag-mean-linear").fit(FRAME, BAGS, counts=counted(BAGS, VOTES)), BAGS.astype(object)
+    frame, bags, votes = people(600, 12)
+    model, bags = linear(frame, bags, counted(bags, votes)), bags.astype(object)
     bags[:number] = label
     with warned("unknown bags", match=told) if told else silent():
-        found = model.predict_proba(FRAME, bags)
-    assert np.array_equal(found[:number], model.predict_proba(FRAME)[:number])
+        found = model.predict_proba(frame, bags)
+    assert np.array_equal(found[:number], model.predict_proba(frame)[:number])
