@@ -16,17 +16,18 @@ from llpbench.cli.output import echo, percent, print_table, show_texts
 from llpbench.cli.reading_options import (
     Formats,
     bag_options,
+    column_option,
     format_options,
     is_large,
     key_names,
+    names_option,
     out_of_core_option,
     own_data_command,
     possible_names,
     read_pairs,
     reading,
-    warnings_as_lines,
 )
-from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.tables.column_names import csv_parts
 from llpbench.training.memory import keep_freed
@@ -75,59 +76,54 @@ class _Files:
             raise LLPBenchError(
                 f"the model in {str(self.model)!r} was fitted to an array without column names. Fit it to a frame."
             )
-        with warnings_as_lines():
-            columns, as_in_fit = model._model.columns, model.reading_
-            kept_keys = as_in_fit.get("keys", [])  # columns of bag labels are read as unchanged text
-            types = dict.fromkeys(columns.texts, "text") | dict.fromkeys(columns.numeric, "number")
-            wanted, form = [str(name) for name in model.feature_names_in_], self.formats.rows
-            with reading("rows"):
-                batches = RowBatches(
-                    self.rows,
-                    {name: kind for name, kind in types.items() if name not in kept_keys},
-                    keys=possible_names(self.bag_column),
-                    features=[name for name in wanted if name not in kept_keys],
-                    form=replace(form, missing=(*form.missing, *as_in_fit.get("missing", ()))),
-                    decimals=as_in_fit.get("decimals", {}),
-                    columns=[(name,) for name in wanted],
-                )
-                frame = batches.rows_or_head(head=large)
-            known = list(frame.columns)
-            names, of_bags = key_names(self.bag_column, known) if self.bag_column else ([], [])
-            try:
-                for name in names:
-                    column_of(frame, name, self.rows)
-            except DataError as error:
-                advice = " Omit --bag-column to predict from features only." if bags_optional else ""
-                raise DataError(f"{error.message}{advice}") from error
+        columns, as_in_fit = model._model.columns, model.reading_
+        kept_keys = as_in_fit.get("keys", [])  # columns of bag labels are read as unchanged text
+        types = dict.fromkeys(columns.texts, "text") | dict.fromkeys(columns.numeric, "number")
+        wanted, form = [str(name) for name in model.feature_names_in_], self.formats.rows
+        with reading("rows"):
+            batches = RowBatches(
+                self.rows,
+                {name: kind for name, kind in types.items() if name not in kept_keys},
+                keys=possible_names(self.bag_column),
+                features=[name for name in wanted if name not in kept_keys],
+                form=replace(form, missing=(*form.missing, *as_in_fit.get("missing", ()))),
+                decimals=as_in_fit.get("decimals", {}),
+                columns=[(name,) for name in wanted],
+            )
+            frame = batches.rows_or_head(head=large)
+        known = list(frame.columns)
+        names, of_bags = key_names(self.bag_column, known) if self.bag_column else ([], [])
+        for name in names:
+            column_of(frame, name, self.rows, ". Omit --bag-column to predict from features only" * bags_optional)
+        counts: dict[str, Any] = {}
+        if self.bags is not None:
             with reading("bags"):
-                counts: dict[str, Any] = {}
-                if self.bags is not None:
-                    counts = BagFile(self.bags, of_bags, **self.columns, form=self.formats.bags).read(known)
-            table = counts.get("counts", counts.get("proportions"))
-            if self.bags is None and names:  # labels are texts in files, but may be numbers in a model
-                model.bags_ = bags_as_texts(model.bags_, names)
-            if large:
-                if is_network(model.method):
-                    raise LLPBenchError(
-                        f"--out-of-core needs a direct method, got a model of {model.method!r}. Use --in-memory."
-                    )
-                keep_freed()  # each batch needs the memory of the one before
-            elif self.bags is not None and table is not None:
-                require_common_bags(bag_keys(frame, names, self.rows), table, self.rows, self.bags)
-            if self.drop_unmatched:
-                if not names:
-                    raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")
-                there = bag_index(bag_keys(frame, names, self.rows)).isin(model.bags_ if table is None else table.index)
-                if not there.any():
-                    told = f"no row of {str(self.rows)!r} has a bag with counts. Use the names of bags of fit."
-                    raise LLPBenchError(told)
-                if not there.all():
-                    dropped = f"{int((~there).sum()):,} of {plural(len(there), 'row')} without a known bag"
-                    echo(f"dropped {dropped}", err=True)
-                frame = frame[there]
-            every, total = (batches, batches.total) if large else ([RowBatch(frame, self.rows, 0, True)], len(frame))
-            with reading("rows") if large else nullcontext():
-                yield FileRows(model, every, total, names, counts, self.weight_column), known
+                counts = BagFile(self.bags, of_bags, **self.columns, form=self.formats.bags).read(known)
+        elif names:  # labels are texts in files, but may be numbers in a model
+            model.bags_ = bags_as_texts(model.bags_, names)
+        table = counts.get("counts", counts.get("proportions"))
+        if large:
+            if is_network(model.method):
+                raise LLPBenchError(
+                    f"--out-of-core needs a direct method, got a model of {model.method!r}. Use --in-memory."
+                )
+            keep_freed()  # each batch needs the memory of the one before
+        elif self.bags is not None and table is not None:
+            require_common_bags(bag_keys(frame, names, self.rows), table, self.rows, self.bags)
+        if self.drop_unmatched:
+            if not names:
+                raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")
+            there = bag_index(bag_keys(frame, names, self.rows)).isin(model.bags_ if table is None else table.index)
+            if not there.any():
+                raise LLPBenchError(
+                    f"no row of {str(self.rows)!r} has a bag with counts. Use the names of bags of fit."
+                )
+            if number := int((~there).sum()):
+                echo(f"dropped {number:,} of {plural(len(there), 'row')} without a known bag", err=True)
+            frame = frame[there]
+        every, total = (batches, batches.total) if large else ([RowBatch(frame, self.rows, 0, 0, True)], len(frame))
+        with reading("rows") if large else nullcontext():
+            yield FileRows(model, every, total, names, counts, self.weight_column), known
 
 
 def _applying(command: Any) -> Any:
@@ -152,7 +148,7 @@ _APPLYING_OPTIONS = (
     click.argument("rows", type=_PATH),
     bag_options(required=False),
     click.option("--bags", type=_PATH, metavar="FILE", help="Table with counts of bags that were not in llpbench fit."),
-    click.option("--weight-column", metavar="NAME", help="Column of ROWS with weights, as in llpbench fit."),
+    column_option("--weight-column", help="Column of ROWS with weights, as in llpbench fit."),
     click.option("--drop-unmatched", is_flag=True, help="Drop rows whose bag is missing or has no counts."),
     click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the result: .csv or .parquet."),
     out_of_core_option,
@@ -168,9 +164,7 @@ _APPLYING_OPTIONS = (
     )
 )
 @_applying
-@click.option(
-    "--whole-bags", is_flag=True, help="ROWS contains whole bags; make predictions add up to the counts of bags."
-)
+@click.option("--whole-bags", is_flag=True, help="Make predictions of whole bags add up to their counts.")
 def predict(files: _Files, whole_bags: bool) -> int:
     """Predict rows with a model of llpbench fit.
 
@@ -181,23 +175,14 @@ def predict(files: _Files, whole_bags: bool) -> int:
     """
     from llpbench.owndata.fitting import progress_display
 
-    out = files.out
-    people = ["--weight-column"] * (files.weight_column is not None) + ["--drop-unmatched"] * files.drop_unmatched
+    given = {"--weight-column": files.weight_column, "--drop-unmatched": files.drop_unmatched, "--bags": files.bags}
     if whole_bags and not files.bag_column:
         raise LLPBenchError("--whole-bags needs the bag of each row. Add --bag-column.")
-    if people and not whole_bags:
-        raise LLPBenchError(
-            f"{people[0]} needs --whole-bags, because otherwise all people of a row get the same prediction. Add "
-            f"--whole-bags, or leave {people[0]} out."
-        )
-    if files.bags is not None and not whole_bags:
-        raise LLPBenchError(
-            "--bags needs --whole-bags. Add --whole-bags. For new rows of bags that were in llpbench fit, use "
-            "--bag-column without --bags."
-        )
+    if not whole_bags and (flag := next((flag for flag, value in given.items() if value), None)):
+        raise LLPBenchError(f"{flag} needs --whole-bags. Add --whole-bags, or leave {flag} out.")
     with files.read(bags_optional=not whole_bags) as (rows, _), progress_display() as progress:
-        number = rows.predict(out, whole_bags=whole_bags, progress=progress)
-    echo(f"{plural(number, 'prediction')} in {out}")
+        number = rows.predict(files.out, whole_bags=whole_bags, progress=progress)
+    echo(f"{plural(number, 'prediction')} in {files.out}")
     return 0
 
 
@@ -208,27 +193,11 @@ def predict(files: _Files, whole_bags: bool) -> int:
     )
 )
 @_applying
-@click.option(
-    "--by",
-    required=True,
-    multiple=True,
-    metavar="NAMES",
-    help="Columns of ROWS; each combination of their values is a group.",
-)
-@click.option(
-    "--where",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Groups, bags and classes to print, such as sex=F,district=7. The file has all.",
-)
-@click.option(
-    "--among",
-    multiple=True,
-    metavar="CLASSES",
-    help="Give shares among these classes only, such as those of people who voted. [default: all]",
-)
+@names_option("--by", required=True, help="Columns of ROWS; each combination of their values is a group.")
+@click.option("--where", multiple=True, metavar="NAME=VALUE", help="Lines to print, such as sex=F. The file has all.")
+@click.option("--among", multiple=True, metavar="CLASSES", help="Give shares among these classes only. [default: all]")
 @click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the groups in all bags: .png, .svg or .pdf.")
-@click.option("--class", "label", metavar="NAME", help="Class of the plot. [default: the last]")
+@column_option("--class", "label", help="Class of the plot. [default: the last]")
 def estimate(
     files: _Files,
     by: tuple[str, ...],
@@ -248,17 +217,16 @@ def estimate(
     from llpbench.owndata.fitting import progress_display
     from llpbench.owndata.group_estimates import ALL, NUMBERS
     from llpbench.owndata.logit_draws import ProcessDraws
+    from llpbench.report.plots.layout import require_plot, save_figure
     from llpbench.tables.column_names import split_names
     from llpbench.tables.writing import written
 
     if not files.bag_column:
         raise LLPBenchError("estimate needs the bag of each row. Add --bag-column.")
     if label is not None and plot is None:
-        raise LLPBenchError(
-            f"--class {label!r} needs --plot, because the file has all classes. Add --plot or leave --class out."
-        )
+        raise LLPBenchError("--class needs --plot, because the file has all classes. Add --plot or leave --class out.")
     if plot is not None:
-        check_plot(plot, "--plot")
+        require_plot(plot, "--plot")
     wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
     with files.read() as (rows, columns):
         model, keys = rows.model, list(rows.keys)
@@ -275,7 +243,6 @@ def estimate(
     groups, bags = len(overall) // overall["class"].nunique(), len(found[keys].drop_duplicates()) - 1
     shown = _where(found, wanted, keys) if wanted else overall
     if plot is not None:
-        from llpbench.report.plots.layout import save_figure
         from llpbench.report.plots.own_figures import group_shares
 
         lines = overall[overall["class"] == drawn]
@@ -301,11 +268,11 @@ def _where(found: DataFrame, wanted: dict[str, str], bags: list[str]) -> DataFra
     for name, value in wanted.items():
         if name not in known:
             raise LLPBenchError(f"--where must name one of {', '.join(known)}, got {name!r}.")
-        some = found[found[name].astype(str) == value]
-        if not len(some):
-            values = ", ".join(map(str, found[name].unique()[:5]))
-            raise LLPBenchError(f"--where {name}={value}: no line has this value. Values are {values}.")
-        found = some
+        values = found[name].astype(str)
+        if value not in {*values}:
+            some = ", ".join(values.unique()[:5])
+            raise LLPBenchError(f"--where {name}={value}: no line has this value. Values are {some}.")
+        found = found[values == value]
     return found
 
 
@@ -321,7 +288,7 @@ def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
 
 @click.command(cls=Command, examples=("llpbench effects model", "llpbench effects model --class yes --out effects.svg"))
 @click.argument("model", type=_PATH)
-@click.option("--class", "label", metavar="NAME", help="Class whose effects are shown. [default: the last]")
+@column_option("--class", "label", help="Class whose effects are shown. [default: the last]")
 @click.option(
     "--out", type=_PATH, metavar="FILE", default="effects.png", show_default=True, help="Plot: .png, .svg or .pdf."
 )
@@ -332,9 +299,10 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
     MODEL is the folder that `llpbench fit` wrote. Effects come with their uncertainty.
     """
     load_plugins(plugin)
-    check_plot(out, "--out")
+    from llpbench.report.plots.layout import require_plot, save_figure
+
+    require_plot(out, "--out")
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.report.plots.layout import save_figure
     from llpbench.report.plots.own_figures import effect_panels
 
     fitted = LLPClassifier.load(model)
@@ -350,16 +318,6 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
     print_table(["feature", "importance", "undetermined", "lowest", "", "highest", ""], rows)
     echo(f"{model}, {len(fitted.bags_):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
     return 0
-
-
-def check_plot(path: Path, flag: str) -> None:
-    """Raise `LLPBenchError` if a plot cannot be written, before minutes of work."""
-    from llpbench.core.files import obstacle
-    from llpbench.report.plots.layout import check_suffix
-
-    check_suffix(path)
-    if why := "it is a folder" if path.is_dir() else obstacle(path):
-        raise LLPBenchError(f"plot {str(path)!r} cannot be written: {why}. Choose another {flag}.")
 
 
 def _class_of(model: LLPClassifier, label: str | None, flag: str = "--class") -> Any:

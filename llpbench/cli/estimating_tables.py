@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from llpbench.cli.applying import check_plot
 from llpbench.cli.options import CROSS_TABLE, AnyPath, Command
 from llpbench.cli.output import echo, percent, show_texts
 from llpbench.cli.reading_options import Formats, format_options, warnings_as_lines
@@ -34,12 +33,7 @@ _PATH = AnyPath(path_type=Path)
 @click.option("--among", multiple=True, metavar="NAMES", help="Give shares among these outcomes only. [default: all]")
 @click.option("--size-column", metavar="NAME", help="Number of people, if the other columns have shares.")
 @click.option("--weight-column", metavar="NAME", help="Weight of each precinct: how often it counts.")
-@click.option(
-    "--differences",
-    type=_PATH,
-    metavar="FILE",
-    help="File of the differences between groups, and of how strong confounding must be to change their signs.",
-)
+@click.option("--differences", type=_PATH, metavar="FILE", help="File of differences between groups: signs and shifts.")
 @click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the cells of all precincts: .png, .svg or .pdf.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Random seed.")
 @format_options
@@ -74,7 +68,7 @@ def estimate_table(
 
     from llpbench.owndata.cross_tables import NUMBERS, SHARES, cross_table
     from llpbench.owndata.group_estimates import ALL
-    from llpbench.report.plots.layout import save_figure
+    from llpbench.report.plots.layout import require_plot, save_figure
     from llpbench.report.plots.own_figures import cell_shares
     from llpbench.tables.bag_keys import bag_keys
     from llpbench.tables.column_names import column_of, split_names
@@ -86,32 +80,32 @@ def estimate_table(
         if path is not None:
             require_room(path, [precincts, other])
     if plot is not None:
-        check_plot(plot, "--plot")
+        require_plot(plot, "--plot")
     wanted = [(part, text) for text in (*groups, *outcomes, *covariates) for part in text.split(",")]
-    keys = [precinct_column] if precinct_column else ()
+    keys = [precinct_column] if precinct_column else []
     frame = RowBatches(precincts, keys=keys, form=formats.rows, columns=wanted).together()
-    frame.index = pd.RangeIndex(1, len(frame) + 1)
-    if precinct_column is not None:
-        frame.index = pd.Index(bag_keys(frame, [precinct_column], precincts)[precinct_column])
-        if ALL in frame.index:
-            raise LLPBenchError(f"a precinct must not be called {ALL!r}, which names all precincts. Rename it.")
-    names = [split_names(given, [*frame.columns]) for given in (groups, outcomes, covariates)]
+    frame.index = pd.Index(bag_keys(frame, keys, precincts)[precinct_column] if keys else range(1, len(frame) + 1))
+    if ALL in frame.index:
+        raise LLPBenchError(f"a precinct must not be called {ALL!r}, which names all precincts. Rename it.")
 
-    def numbers(name: str) -> pd.Series:
-        """Return a column of numbers, which may be texts such as 1,456."""
-        column = column_of(frame, name, precincts)
-        return column if is_numeric_dtype(column) else as_numbers(column, decimal=formats.rows.decimal)
+    def numbers(*names: str) -> pd.DataFrame:
+        """Return columns of numbers, which may be texts such as 1,456."""
+        columns = {name: column_of(frame, name, precincts) for name in names}
+        decimal = formats.rows.decimal
+        return pd.DataFrame(
+            {name: it if is_numeric_dtype(it) else as_numbers(it, decimal=decimal) for name, it in columns.items()}
+        )
 
-    margins = [pd.DataFrame({name: numbers(name) for name in some}) for some in names]
-    sizes, weights = (name and numbers(name) for name in (size_column, weight_column))
+    people, votes, causes = (split_names(given, [*frame.columns]) for given in (groups, outcomes, covariates))
     with warnings_as_lines():
         table = cross_table(
-            *margins[:2],
-            sizes=sizes,
+            numbers(*people),
+            numbers(*votes),
+            sizes=numbers(size_column) if size_column else None,
             rest=rest_as,
-            weights=weights,
-            covariates=margins[2] if covariates else None,
-            among=split_names(among, [*names[1], *([rest_as] if rest_as else [])]),
+            weights=numbers(weight_column) if weight_column else None,
+            covariates=numbers(*causes) if causes else None,
+            among=split_names(among, [*votes, *([rest_as] if rest_as else [])]),
             random_state=seed,
         )
     cells = pd.concat([table.cells.assign(precinct=ALL), table.by_precinct()], ignore_index=True)
@@ -123,13 +117,13 @@ def estimate_table(
             write(table.differences)
     if plot is not None:
         save_figure(lambda: cell_shares(table.cells), plot)
-    wide = table.cells.assign(text=[*map(percent, *(table.cells[name] for name in ("share", *SHARES[1:3])))])
-    by_group = {group: [f"{lines['people'].iloc[0]:,.0f}", *lines["text"]] for group, lines in wide.groupby("group")}
+    texts = [*map(percent, *(table.cells[name] for name in ("share", *SHARES[1:3])))]
+    by_group = table.cells.assign(text=texts).groupby("group", sort=False)
     show_texts(
         "Outcomes by group",
         "Percent of each group, with 95 % intervals, if its shares do not depend on the precinct's other groups.",
-        ["group", "people", *table.shares.columns],
-        [[group, *by_group[group]] for group in table.groups],
+        ["group", "people", *table.shares],
+        [[group, f"{lines['people'].iloc[0]:,.0f}", *lines["text"]] for group, lines in by_group],
     )
     size = f"{plural(len(table.groups), 'group')} x {plural(len(table.outcomes), 'outcome')}"
     echo(f"{size}, {plural(len(frame), 'precinct')}: {plural(len(cells), 'line')} in {out}")

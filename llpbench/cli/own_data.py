@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from llpbench.cli import FAILED
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
@@ -18,15 +17,16 @@ from llpbench.cli.output import echo, show_texts
 from llpbench.cli.reading_options import (
     Formats,
     bag_options,
+    column_option,
     format_options,
     is_large,
     key_names,
+    names_option,
     out_of_core_option,
     own_data_command,
     possible_names,
     read_pairs,
     reading,
-    warnings_as_lines,
 )
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from llpbench.owndata.doubts import Doubts
 
 _PATH = AnyPath(path_type=Path)
+_flag = functools.partial(click.option, is_flag=True)
 _LEARNING_OPTIONS = (
     click.argument("rows", type=_PATH),
     click.option(
@@ -48,54 +49,33 @@ _LEARNING_OPTIONS = (
         multiple=True,
         type=_PATH,
         metavar="FILE",
-        help="Table with a row for each bag. For several groupings of the rows, fit accepts several --bags, each with "
-        "its --bag-column.",
+        help="Table with a row for each bag. fit accepts several, each with its --bag-column.",
     ),
     bag_options(required=True),
     click.option("--seed", default=0, show_default=True, metavar="N", help="Random seed."),
-    click.option("--size-column", metavar="NAME", help="Column of BAGS with the number of rows of the whole bag."),
-    click.option(
+    column_option("--size-column", help="Column of BAGS with the number of rows of the whole bag."),
+    names_option(
         "--classes",
-        multiple=True,
-        metavar="NAMES",
-        help='With one column of counts: the names of both classes, the counted class last, such as --classes "on '
-        'time,late". With several columns: the classes to use, in any order, such as --classes late,cancelled (see '
-        "--drop-unmatched).",
+        help="With one column of counts: names of both classes, the counted one last, such as 'on time,late'. With "
+        "several: the classes to use, in any order (see --drop-unmatched).",
     ),
-    click.option("--rest-as", metavar="NAME", help="Add a class: the rows of a bag that no other class counts."),
-    click.option("--sampled", is_flag=True, help="ROWS is only a sample of the rows of each bag."),
-    click.option(
-        "--as-shares",
-        is_flag=True,
-        help="Use only the shares of counts. For counts that describe other people than ROWS, or have other units.",
-    ),
-    click.option(
-        "--weight-column",
-        metavar="NAME",
-        help="Column of ROWS with the number of people that a row stands for; may be a fraction.",
-    ),
+    column_option("--rest-as", help="Add a class: the rows of a bag that no other class counts."),
+    _flag("--sampled", help="ROWS is only a sample of the rows of each bag."),
+    _flag("--as-shares", help="Use only the shares of counts, which describe other people or have other units."),
+    column_option("--weight-column", help="Column of ROWS with the number of people that a row stands for."),
     click.option(
         "--noise",
         default=0.0,
         metavar="DEVIATION",
-        help="Standard deviation of the privacy noise added to each count (1.414 b for Laplace noise of scale b). "
-        "[default: 0]",
+        help="Standard deviation of privacy noise in each count (Laplace noise of scale b: 1.414 b). [default: 0]",
     ),
-    click.option("--leave-out", multiple=True, metavar="NAMES", help="Columns of ROWS that are not used as features."),
-    click.option("--keep-key", is_flag=True, help="Use the columns that name bags as features, too."),
+    names_option("--leave-out", help="Columns of ROWS that are not used as features."),
+    _flag("--keep-key", help="Use the columns that name bags as features, too."),
     click.option(
         "--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: income=number, zip=text."
     ),
-    click.option(
-        "--drop-unmatched",
-        is_flag=True,
-        help="Drop rows without a bag in BAGS, bags without rows, and classes that --classes does not name.",
-    ),
-    click.option(
-        "--suppress-impossible",
-        is_flag=True,
-        help="Treat counts that do not fit the number of rows of their bag as missing.",
-    ),
+    _flag("--drop-unmatched", help="Drop rows and bags without each other, and classes that --classes does not name."),
+    _flag("--suppress-impossible", help="Treat counts that do not fit the rows of their bag as missing."),
     format_options,
     plugin_option,
 )
@@ -147,33 +127,33 @@ def _read(
     from llpbench.tables.column_names import column_of, matching_column, split_names
     from llpbench.tables.row_files import RowBatches
 
-    kinds, keep_key = read_pairs(types, "--types"), facts["keep_key"]
-    with warnings_as_lines(), reading("rows"):
-        large = is_large(out_of_core, rows, len(bags) == 1)
-        wanted = [] if large else [(part, text) for text in bag_column for part in possible_names([text])]
+    kinds, keep_key, one = read_pairs(types, "--types"), facts["keep_key"], len(bags) == 1
+    with reading("rows"):
+        large = is_large(out_of_core, rows, one)
+        wanted = [(part, text) for text in bag_column for part in possible_names([text])]
         batches = RowBatches(rows, kinds, keys=possible_names(bag_column), form=formats.rows, columns=wanted)
         frame = batches.rows_or_head(head=large)
+    known = list(frame.columns)
 
     def named(names: Iterable[str]) -> list[str]:
         return [str(column_of(frame, name, rows).name) for name in names]
 
-    known, one = list(frame.columns), len(bags) == 1
     if not one and len(bags) != len(bag_column):
         raise LLPBenchError(
             f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(bag_column)}. Give each "
             "table of bags its own --bag-column, or leave the other tables out."
         )
-    given = [bag_column] if one else [(text,) for text in bag_column]
-    groupings = [(path, *key_names(texts, known)) for path, texts in zip(bags, given, strict=True)]
     if large and not one:
         raise LLPBenchError("several --bags and --out-of-core cannot be combined. Leave one of them out.")
-    with warnings_as_lines(), reading("bags"):
+    given = [bag_column] if one else [(text,) for text in bag_column]
+    groupings = [(path, *key_names(texts, known)) for path, texts in zip(bags, given, strict=True)]
+    with reading("bags"):
         more = columns | {"size_column": size_column, "time_column": time_column, "form": formats.bags}
         tables = [BagFile(path, of_bags, **more).read(known) for path, _, of_bags in groupings]
     out = named(split_names(leave_out, known)) + named([weight_column] if weight_column is not None else [])
     texts = named(name for name, kind in kinds.items() if kind == "text")
     if large:
-        with warnings_as_lines(), reading("rows"), progress_display() as progress:
+        with reading("rows"), progress_display() as progress:
             frame, tables[0] = draw_bags(batches, groupings[0][1], tables[0], most_rows, seed, drop_unmatched, progress)
         if drawn := frame.attrs.get("drawn"):
             echo(f"llpbench: {drawn}", err=True)
@@ -199,17 +179,18 @@ def _read(
     features = frame.drop(columns=out if keep_key else [*key_columns, *out], errors="ignore")
     if not features.shape[1]:
         raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
-    with warnings_as_lines():
-        data = BagData.read(
-            features,
-            keys[0] if one else keys,
-            **(table if one else {name: [each.get(name) for each in tables] for name in table if name != "sizes"}),
-            classes=_class_names(classes, table) or None,
-            unmatched="drop" if drop_unmatched else "raise",
-            impossible="suppress" if suppress_impossible else "raise",
-            sample_weight=weights,
-            **facts,
-        )
+    if not one:
+        table = {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
+    data = BagData.read(
+        features,
+        keys[0] if one else keys,
+        **table,
+        classes=_class_names(classes, tables[0]) or None,
+        unmatched="drop" if drop_unmatched else "raise",
+        impossible="suppress" if suppress_impossible else "raise",
+        sample_weight=weights,
+        **facts,
+    )
     kept = [name for name in key_columns if keep_key and name not in out]
     read = {"missing": list(formats.rows.missing), "decimals": decimals, "keys": kept}
     return features, data, read if times is None else read | {"time": times}
@@ -236,31 +217,19 @@ def _warn_of(doubts: Doubts | None) -> None:
     default=10_000_000,
     show_default=True,
     metavar="N",
-    help="With --out-of-core: largest number of rows in memory. If there are more, whole bags are drawn at random.",
+    help="With --out-of-core: largest number of rows in memory. Of more rows, whole bags are drawn at random.",
 )
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Set a hyperparameter of the method; may be repeated.",
-)
-@click.option("--encoder", default="mlp", show_default=True, metavar="NAME", help="Encoder of a network.")
-@click.option(
-    "--numbers",
-    metavar="NAME",
-    help="Scaling of numbers: z, scores (normal scores) or robust. [default: depends on the method]",
-)
-@click.option(
-    "--pretraining", default="none", show_default=True, metavar="NAME", help="Pretraining of a network's encoder."
-)
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Hyperparameter of the method.")
+@column_option("--encoder", help="Encoder of a network. [default: mlp]")
+@column_option("--numbers", help="Scaling of numbers: z, scores (normal scores) or robust. [default: by method]")
+@click.option("--pretraining", default="none", show_default=True, metavar="NAME", help="Pretraining of an encoder.")
 @click.option(
     "--ensemble",
     default=1,
     show_default=True,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Number of models that are averaged.",
+    help="Number of models averaged.",
 )
 def fit(
     features: DataFrame,
@@ -269,7 +238,7 @@ def fit(
     out: Path,
     method: str,
     settings: tuple[str, ...],
-    encoder: str,
+    encoder: str | None,
     numbers: str | None,
     pretraining: str,
     ensemble: int,
@@ -284,13 +253,12 @@ def fit(
     from llpbench.owndata.fitting import AUTO, YARDSTICK, progress_display, takes_encoder
     from llpbench.owndata.storing import require_free
 
-    named = click.get_current_context().get_parameter_source("encoder") is ParameterSource.COMMANDLINE
-    if named and not takes_encoder(method):
+    if encoder is not None and not takes_encoder(method):
         raise LLPBenchError(f"method {method!r} has no encoder, got --encoder {encoder}. Leave --encoder out.")
     model = LLPClassifier(
         method,
         params=read_pairs((text.removeprefix(f"{method}.") for text in settings), "--set") or None,
-        encoder=encoder,
+        encoder=encoder or "mlp",
         numbers=numbers,
         pretraining=pretraining,
         ensemble=ensemble,
@@ -298,7 +266,7 @@ def fit(
     )
     require_free(out)  # before minutes of fitting
     clock = time.perf_counter()
-    with warnings_as_lines(), progress_display() as progress:
+    with progress_display() as progress:
         progress.add_task(f"fitting {method} to {plural(len(features), 'row')}", total=None)
         model.fit(features, data)
     seconds = time.perf_counter() - clock
@@ -306,21 +274,17 @@ def fit(
     model.save(out)
     _warn_of(model.doubts_)
     if method != YARDSTICK and model.features_help() is False:
-        echo(
-            "llpbench: these bags cannot show that features help: predictions of held-out bags are not significantly "
-            "better than their mean share",
-            err=True,
-        )
-    left, several = model.left_out_, data.groupings > 1
+        reason = "predictions of held-out bags are not significantly better than their mean share"
+        echo(f"llpbench: these bags cannot show that features help: {reason}", err=True)
+    left, several = model.left_out_, data.labels.copies > 1
     if left["rows"] or left["bags"]:
         known = "known bag" + " in one of the groupings" * several
         echo(f"dropped: {plural(left['rows'], 'row')} without a {known}, {plural(left['bags'], 'bag')} without rows")
     for kind, what in (("suppressed", "missing counts in BAGS"), ("impossible", "counts that do not fit their rows")):
         if left[kind]:
             echo(f"suppressed: {plural(left[kind], 'bag')} with {what}")
-    classes = [str(label) for label in model.classes_]
-    if any(" " in label for label in classes):
-        classes = [*map(repr, model.classes_.tolist())]
+    labels = model.classes_.tolist()
+    classes = [*map(repr if any(" " in str(label) for label in labels) else str, labels)]
     unused = left["suppressed"] + left["impossible"]
     people = plural(len(features) if several else int(model.bag_sizes_.sum()), "row")
     if data.labels.weights is not None:
@@ -347,11 +311,7 @@ def fit(
     metavar="NAMES",
     help="Methods to compare. [default: auto,bag-gp,count-gbdt,bag-mean-linear,bag-soft-label-gbdt,dllp]",
 )
-@click.option(
-    "--time-column",
-    metavar="NAME",
-    help="Column of BAGS or ROWS with the time of a bag (number or date). Later bags are predicted from earlier ones.",
-)
+@column_option("--time-column", help="Time of a bag, in BAGS or ROWS. Later bags are predicted from earlier ones.")
 @click.option("--folds", default=5, show_default=True, metavar="N", help="Number of parts that bags are split into.")
 @click.option(
     "--repeats", type=int, metavar="N", help="Number of random splits into parts. [default: 2; with --time-column 1]"
@@ -373,10 +333,9 @@ def choose(
     from llpbench.owndata import choosing
 
     compared = csv_parts(methods or "") or choosing.COMPARED
-    with warnings_as_lines():
-        found = choosing.choose(
-            features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed, time=read.get("time")
-        )
+    found = choosing.choose(
+        features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed, time=read.get("time")
+    )
     _show_board(found)
     echo(found.advice)
     _warn_of(None if found.union is None else found.union.doubts_)

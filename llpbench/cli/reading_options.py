@@ -7,9 +7,8 @@ import functools
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -19,8 +18,6 @@ from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.tables.column_names import csv_parts
 from llpbench.tables.csv_dialect import FileFormat
 
-_ROLES = ("rows", "bags")
-_OF_FORMAT = ("separator", "decimal", "encoding", "skip_rows")
 _PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")
 LARGE = 2_000_000_000
 """Size of values in bytes above which rows are read in batches by default."""
@@ -29,22 +26,19 @@ out_of_core_option: Callable[[Any], Any] = click.option(
     default=None,
     help="Read ROWS in batches, without holding all rows in memory. [default: for more than 2 GB]",
 )
+column_option = functools.partial(click.option, metavar="NAME")
+names_option = functools.partial(click.option, multiple=True, metavar="NAMES")
+_marks = functools.partial(click.option, multiple=True, metavar="MARKS")
 _FORMAT_OPTIONS = (
     click.option("--separator", multiple=True, metavar="MARK", help="Separator of values, such as ';', tab or '|'."),
     click.option("--decimal", multiple=True, metavar="MARK", help="Decimal mark, '.' or ','."),
     click.option("--encoding", multiple=True, metavar="NAME", help="Encoding of text, such as cp1252 or utf-16."),
     click.option("--skip-rows", multiple=True, metavar="N", help="Number of lines before the header."),
-    click.option(
-        "--missing",
-        multiple=True,
-        metavar="MARKS",
-        help="Marks of missing values, such as '-,NA'; put a mark with a comma in double quotes.",
-    ),
+    _marks("--missing", help="Marks of missing values, such as '-,NA'; put a mark with a comma in double quotes."),
 )
 
 
-@dataclass(frozen=True)
-class Formats:
+class Formats(NamedTuple):
     """Formats of both files, as far as the user has set them."""
 
     rows: FileFormat
@@ -56,30 +50,28 @@ own_data_command = functools.partial(click.command, cls=Command, groups=OWN_DATA
 
 
 def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of files. The command gets them as `formats`."""
+    """Add the options of files. The command gets them as `formats`. Its warnings are printed as lines."""
 
     @functools.wraps(command)
     def called(missing: Sequence[str], **given: Any) -> Any:
-        found: dict[str, dict[str, Any]] = {role: {} for role in _ROLES}
-        for name in _OF_FORMAT:
+        found: dict[str, dict[str, Any]] = {"rows": {}, "bags": {}}
+        for name in ("separator", "decimal", "encoding", "skip_rows"):
             flag = f"--{name.replace('_', '-')}"
             for text in given.pop(name):
-                role, colon, value = text.partition(":")
-                roles, value = ((role,), value) if colon and role in _ROLES and value else (_ROLES, text)
+                role, _, value = text.partition(":")
+                roles, value = ([role], value) if role in found and value else ([*found], text)
                 for each in roles:
                     if (before := found[each].setdefault(name, value)) != value:
-                        raise LLPBenchError(
-                            f"{flag} must be given once for {each.upper()}, got {before!r} and {value!r}. Leave one "
-                            "out."
-                        )
+                        one = f"{flag} must be given once for {each.upper()}, got {before!r} and {value!r}"
+                        raise LLPBenchError(f"{one}. Leave one out.")
         for of_role in found.values():
             if not (skipped := of_role.get("skip_rows", "0")).isdecimal():
                 raise LLPBenchError(f"--skip-rows must be a whole number from 0, got {skipped!r}.")
             of_role |= {"skip_rows": int(skipped)} if "skip_rows" in of_role else {}
         marks = tuple(mark for text in missing for mark in csv_parts(text))
-        return command(
-            formats=Formats(FileFormat(**found["rows"], missing=marks), FileFormat(**found["bags"])), **given
-        )
+        formats = Formats(FileFormat(**found["rows"], missing=marks), FileFormat(**found["bags"]))
+        with warnings_as_lines():
+            return command(formats=formats, **given)
 
     return add_options(called, _FORMAT_OPTIONS)
 
@@ -114,8 +106,8 @@ def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
         return bool(requested)
     size = sum(source.values for source in TableSource.all(rows))
     if size > LARGE:
-        told = f"{rows} has about {size / 1e9:.0f} GB of values: read in batches (--in-memory reads all at once)"
-        echo(f"llpbench: {told}", err=True)
+        large = f"{rows} has about {size / 1e9:.0f} GB of values"
+        echo(f"llpbench: {large}: read in batches (--in-memory reads all at once)", err=True)
     return size > LARGE
 
 
@@ -141,23 +133,10 @@ def flag_of(argument: str) -> str:
 
 
 _BAG_OPTIONS = (
-    click.option(
-        "--counts",
-        multiple=True,
-        metavar="NAMES",
-        help="Columns of BAGS with counts: one column per class (any order), or one for the positive class.",
-    ),
-    click.option(
-        "--proportions", multiple=True, metavar="NAMES", help="Columns of BAGS with proportions, instead of --counts."
-    ),
-    click.option(
-        "--class-column",
-        metavar="NAME",
-        help="Column of BAGS with the class, if BAGS has one line for each bag and class.",
-    ),
-    click.option(
-        "--suppressed", multiple=True, metavar="MARKS", help="Marks of suppressed numbers in BAGS, such as '*,<5'."
-    ),
+    names_option("--counts", help="Columns of BAGS with counts: one for each class, or one for the positive class."),
+    names_option("--proportions", help="Columns of BAGS with proportions, instead of --counts."),
+    column_option("--class-column", help="Column of BAGS with the class, if it has a line for each bag and class."),
+    _marks("--suppressed", help="Marks of suppressed numbers in BAGS, such as '*,<5'."),
 )
 """Options that name columns of a table of bags."""
 

@@ -26,6 +26,7 @@ from llpbench.data.tasks import Scaler
 from llpbench.tables.texts import factorized, without_decimals
 
 _ROWS = argument("X")
+_BOOLEAN = {"True", "False"}
 _FEWEST_ROWS = 20
 """Number of rows from which only unknown values are not a coincidence."""
 _FEWEST_STRANGE = 5
@@ -49,13 +50,11 @@ class FeatureColumns:
         self.ranges = {name: _number_range(values) for name, values in numeric.items()}
         # share of missing values by column
         self.gaps = {str(name): float(share) for name, share in frame.isna().mean().items()}
-        varying = [name for name, values in numeric.items() if len(np.unique(values)) > 1]
-        varying += [name for name, (codes, _) in categorical.items() if len(np.unique(codes)) > 1]
+        codes = {name: codes for name, (codes, _) in categorical.items()}
+        varying = [name for name, values in {**numeric, **codes}.items() if len(np.unique(values)) > 1]
         # sorted, so that results do not depend on the order of columns in X
         self.used = sorted(varying or [*self.numeric, *self.categorical])
-        codes = {name: codes for name, (codes, _) in categorical.items()}
-        names_of = dict(zip(self.categorical, self.categories, strict=True))
-        used = [names_of[name] for name in self.used if name in names_of]
+        used = [list(categorical[name][1]) for name in self.used if name in categorical]
         self.scaler = Scaler(*self._stacked(numeric, codes, len(frame)), used, numbers)
 
     @property
@@ -78,7 +77,7 @@ class FeatureColumns:
     def texts(self) -> list[str]:
         """Categorical columns, except those of true and false, which files write in several ways."""
         pairs = zip(self.categorical, self.categories, strict=True)
-        return [name for name, categories in pairs if not set(categories) <= {"True", "False"}]
+        return [name for name, categories in pairs if not {*categories} <= _BOOLEAN]
 
     def named(self, effects: Iterable[FeatureEffect]) -> list[FeatureEffect]:
         """Return effects of features with names of columns and categories."""
@@ -104,9 +103,9 @@ class FeatureColumns:
         Warns of `new` rows with many unknown or missing values, and of numbers far from those of training.
         """
         names = [str(name) for name in frame.columns]
-        absent, foreign = sorted(set(self.names) - set(names)), sorted(set(names) - set(self.names))
-        if absent or foreign or len(names) > len(self.names):
-            told = [f"lacks {plural(len(absent), 'column')} ({', '.join(absent[:5])})"] if absent else []
+        if sorted(names) != sorted(self.names):
+            absent, foreign = sorted({*self.names} - {*names}), sorted({*names} - {*self.names})
+            told = [f"lacks {plural(len(absent), 'column')} ({', '.join(absent[:5])})"] * bool(absent)
             if foreign:
                 told.append(f"has {plural(len(foreign), 'column')} that were not in fit ({', '.join(foreign[:5])})")
             raise DataError(f"{_ROWS} {' and '.join(told) or 'has a column twice'}. Give the columns of fit.")
@@ -114,23 +113,16 @@ class FeatureColumns:
         numbers, codes = {}, {}
         for name in self.numeric:
             series = columns[name]
-            plain = series.dtype.kind in "fiu"
-            if not (plain or series.isna().all() or is_numeric(series, _ROWS) or series.dtype == bool):
-                example = series[pd.to_numeric(series, errors="coerce").isna() & series.notna()]
-                example = (example if len(example) else series.dropna()).iloc[0]
-                raise DataError(
-                    f"{_ROWS}: column {name!r} must contain numbers, as in fit, got {example!r}. Convert it."
-                )
+            if not (series.isna().all() or is_numeric(series, _ROWS) or series.dtype == bool):
+                texts = series[pd.to_numeric(series, errors="coerce").isna() & series.notna()]
+                raise _other_kind(name, "numbers", repr((texts if len(texts) else series.dropna()).iloc[0]))
             numbers[name] = read_numbers(series, _ROWS)
             if new and name in self.used:
                 warn("extreme values", self.ranges[name].warning_of_new(name, numbers[name]))
         for name, known in zip(self.categorical, self.categories, strict=True):
             series = columns[name]
-            if set(known) <= {"True", "False"} and not series.isna().all() and is_numeric(series, _ROWS):
-                example = series.dropna().iloc[0]
-                raise DataError(
-                    f"{_ROWS}: column {name!r} must contain true and false, as in fit, got {example}. Convert it."
-                )
+            if {*known} <= _BOOLEAN and not series.isna().all() and is_numeric(series, _ROWS):
+                raise _other_kind(name, "true and false", series.dropna().iloc[0])
             codes[name] = _codes_of(series, known)
             strange, present = (codes[name] < 0) & series.notna().to_numpy(), int(series.notna().sum())
             most = present >= _FEWEST_ROWS and strange.sum() >= _STRANGE * present
@@ -152,6 +144,10 @@ class FeatureColumns:
         return self.scaler(*self._stacked(numbers, codes, len(frame)))
 
 
+def _other_kind(name: str, kind: str, example: object) -> DataError:
+    return DataError(f"{_ROWS}: column {name!r} must contain {kind}, as in fit, got {example}. Convert it.")
+
+
 def _codes_of(series: pd.Series, categories: Sequence[str]) -> IntArray:
     """Return the position in `categories` of each text [rows], -1 if unknown; "7.0" is 7."""
     is_numeric(series, _ROWS)
@@ -159,7 +155,7 @@ def _codes_of(series: pd.Series, categories: Sequence[str]) -> IntArray:
     place = {text: index for index, text in enumerate(categories)}
     loosely = {without_decimals(text): index for text, index in place.items()}
     positions = (place.get(text, loosely.get(without_decimals(text), -1)) for text in names)
-    return np.asarray(np.array([*positions, -1], dtype=np.int64)[codes])
+    return np.array([*positions, -1], dtype=np.int64)[codes]
 
 
 def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
@@ -174,13 +170,12 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
         array = np.asarray(features)
         if array.ndim != 2:
             advice = "Give X.collect()." if hasattr(features, "collect") else "Give pandas.DataFrame(X)."
-            got = f"{'an array' if features is array else type(features).__name__} of shape {array.shape}"
-            raise DataError(f"{_ROWS} must have rows and columns, got {got}. {advice}")
+            kind = "an array" if features is array else type(features).__name__
+            raise DataError(f"{_ROWS} must have rows and columns, got {kind} of shape {array.shape}. {advice}")
         features = pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
     features = features.infer_objects()  # numbers may be of dtype object: a transposed frame, a row, some databases
     if features.shape[0] < fewest or not features.shape[1]:
-        found = f"{plural(features.shape[0], 'row')} and {plural(features.shape[1], 'column')}"
-        raise DataError(f"{_ROWS} must have at least one row and one column of features, got {found}.")
+        raise DataError(f"{_ROWS} must have at least one row and one column of features, got shape {features.shape}.")
     return features
 
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from llpbench.blocks.cross_shares import CrossLikelihood, CrossShares
 from llpbench.core.bags import FloatArray, IntArray
@@ -22,11 +20,12 @@ from llpbench.core.errors import LLPBenchError, argument, either, warn
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural, verb
 from llpbench.data.reading_bags import as_pandas
+from llpbench.owndata.bounds import duncan_davis, interval, shares_among
+from llpbench.owndata.confounding import Confounding
 
 NUMBERS = ("people", "count", "count_lower", "count_upper", "count_min", "count_max")
 SHARES = ("share", "share_lower", "share_upper", "share_min", "share_max")
-_DRAWS, _TAILS = 400, (0.025, 0.975)
-_SWEEPS, _CLOSE = 200, 1e-9
+_DRAWS, _SWEEPS, _CLOSE = 400, 200, 1e-9
 _SHARES_OFF = 0.02
 """Largest distance from 1 of the sum of a precinct's shares."""
 _FEWEST_OF_TOTAL, _FEWEST_ALIKE = 3, 5
@@ -86,8 +85,10 @@ class CrossTable:
     @property
     def goodman(self) -> pd.DataFrame:
         """Shares by Goodman's regression, for comparison. They may be below 0 or above 1."""
+        size = self.people.sum(axis=1, keepdims=True)
+        root = np.sqrt(self.weights[:, None] / np.where(size > 0, size, np.inf))
         shares = np.full((len(self.groups), len(self.outcomes)), np.nan)
-        shares[self._there] = self._regression(rho=0.0).slopes
+        shares[self._there] = np.linalg.lstsq(root * self._people[:, self._there], root * self.counts, rcond=None)[0]
         return pd.DataFrame(self._shares(shares), self.groups, self.outcomes)
 
     @cached_property
@@ -114,27 +115,9 @@ class CrossTable:
         `shift` is the change of the difference in Goodman's regression when covariates are added. `shift_p` is the
         probability of a shift of this size if the assumption holds without covariates (Hausman 1978).
         """
-        shares, drawn = (self._shares(each, of=slice(None)) for each in (self._total, self._drawn))
-        with_covariates, without = self._regression(covariates=True), self._regression()
-        there, lines = self._there.tolist(), []
-        for one, other in combinations(there, 2):
-            contrast = np.isin(there, one) * 1.0 - np.isin(there, other)
-            (slope, error, degrees), (plain, plain_error, _) = (
-                each.contrast(contrast) for each in (with_covariates, without)
-            )
-            difference = shares[one] - shares[other]
-            lower, upper = np.quantile(drawn[:, one] - drawn[:, other], _TAILS, axis=0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                f = (difference / error) ** 2 / degrees
-                robustness = np.where(error > 0, (np.sqrt(f**2 + 4 * f) - f) / 2, np.nan)
-                p = 2 * stats.norm.sf(np.abs(slope - plain) / np.sqrt(np.maximum(error**2 - plain_error**2, 1e-12)))
-            values = (difference, lower, upper, robustness, slope - plain, p)
-            lines += [
-                (self.groups[one], self.groups[other], *line) for line in zip(self.outcomes, *values, strict=True)
-            ]
-        names = ("difference", "difference_lower", "difference_upper", "robustness", "shift", "shift_p")
-        found = pd.DataFrame(lines, columns=["group", "other", "outcome", *names])
-        return found if self.covariates.shape[1] else found.drop(columns=["shift", "shift_p"])
+        shares, drawn = (self._shares(each, of=slice(None))[..., self._there, :] for each in (self._total, self._drawn))
+        groups = [self.groups[place] for place in self._there]
+        return self._confounding.differences(groups, self.outcomes, shares, drawn)
 
     @property
     def curvature(self) -> pd.Series:
@@ -144,13 +127,7 @@ class CrossTable:
         The test (Ramsey 1969) adds the square of the fitted share. It sees neither a hidden cause that acts on all
         groups alike, nor which groups change.
         """
-        plain = self._regression(covariates=True)
-        fitted, found = plain.design @ plain.slopes, []
-        for k in range(len(self.outcomes)):
-            more = _Regression(np.column_stack([plain.design, fitted[:, k] ** 2]), plain.values[:, [k]], plain.weights)
-            slope, error, degrees = more.contrast(np.eye(more.design.shape[1])[-1])
-            found.append(2 * stats.t.sf(abs(slope[0] / error[0]), degrees) if error[0] > 0 else np.nan)
-        return pd.Series(found, self.outcomes, dtype=np.float64)
+        return pd.Series(self._confounding.curvature(), self.outcomes, dtype=np.float64)
 
     def by_precinct(self) -> pd.DataFrame:
         """Return the cells of each precinct, as `cells`. Intervals include the variation between precincts."""
@@ -187,21 +164,27 @@ class CrossTable:
         with np.errstate(invalid="ignore"):
             return np.asarray(cells / cells[..., self.among if of is None else of].sum(axis=-1, keepdims=True))
 
+    @property
+    def _people(self) -> FloatArray:
+        """People by group [precincts, groups]."""
+        return self.people @ self.joined.T
+
     def _bounds(self, some: slice) -> tuple[FloatArray, FloatArray]:
-        return _bounds(self.people[some] @ self.joined.T, self.counts[some])
+        total = self.people[some].sum(axis=1)[:, None, None]
+        return duncan_davis(self._people[some, :, None], self.counts[some, None], total)
 
     @property
     def _there(self) -> IntArray:
         """Positions of the groups with people."""
-        return np.flatnonzero(self.joined @ self.people.sum(axis=0) > 0)
+        return np.flatnonzero(self._people.sum(axis=0) > 0)
 
-    def _regression(self, *, covariates: bool = False, rho: float | None = None) -> _Regression:
-        """Return the regression of shares of outcomes on shares of groups, with the fitted variance of precincts."""
-        size, rho = self.people.sum(axis=1), self.fitted.rho if rho is None else rho
+    @property
+    def _confounding(self) -> Confounding:
+        size = self.people.sum(axis=1)
         used = (size > 0) & (self.weights > 0)
-        x, y = ((each[used] / size[used, None]) for each in (self.people @ self.joined.T[:, self._there], self.counts))
-        design = np.column_stack([x, self.covariates[used]]) if covariates else x
-        return _Regression(design, y, self.weights[used] * size[used] / (1 + (size[used] - 1) * rho))
+        size, weights = size[used], self.weights[used]
+        x, y = (each[used] / size[:, None] for each in (self._people[:, self._there], self.counts))
+        return Confounding(x, y, weights * size / (1 + (size - 1) * self.fitted.rho), self.covariates[used])
 
     def _lines(
         self, estimates: FloatArray, drawn: FloatArray, bounds: Sequence[FloatArray], precincts: pd.Index
@@ -209,40 +192,12 @@ class CrossTable:
         """Return a line for each precinct, group and outcome; `drawn` are [draws, precincts, columns, outcomes]."""
         (least, most), (estimates, drawn) = bounds, (self.joined @ each for each in (estimates, drawn))
         people = np.broadcast_to(estimates.sum(axis=2, keepdims=True), estimates.shape)
-        numbers = (estimates, *_interval(estimates, drawn, least, most), least, most)
+        numbers = (estimates, *interval(estimates, drawn, least, most), least, most)
         shares = shares_among(self.among, estimates, drawn, least, most, people)
         names = [precincts, self.groups, [self.outcomes[place] for place in self.among]]
         index = pd.MultiIndex.from_product(names, names=["precinct", "group", "outcome"])
         values = zip((*NUMBERS, *SHARES), (people, *numbers, *shares), strict=True)
         return pd.DataFrame({name: each[..., self.among].ravel() for name, each in values}, index=index).reset_index()
-
-
-@dataclass(frozen=True, eq=False)
-class _Regression:
-    """Weighted least squares of several outcomes."""
-
-    design: FloatArray
-    """[precincts, regressors]"""
-    values: FloatArray
-    """[precincts, outcomes]"""
-    weights: FloatArray
-    """[precincts]"""
-
-    @cached_property
-    def slopes(self) -> FloatArray:
-        """[regressors, outcomes]"""
-        root = np.sqrt(self.weights)[:, None]
-        return np.asarray(np.linalg.lstsq(root * self.design, root * self.values, rcond=None)[0])
-
-    def contrast(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-        """Return a contrast of the first slopes [outcomes], its standard errors, and the degrees of freedom."""
-        contrast = np.pad(contrast, (0, self.design.shape[1] - len(contrast)))
-        degrees = len(self.design) - self.design.shape[1]
-        if degrees <= 0:
-            return contrast @ self.slopes, np.full(self.values.shape[1], np.nan), 0
-        variance = contrast @ np.linalg.pinv((self.design.T * self.weights) @ self.design) @ contrast
-        left = self.weights @ (self.values - self.design @ self.slopes) ** 2
-        return contrast @ self.slopes, np.asarray(np.sqrt(variance * left / degrees)), degrees
 
 
 def cross_table(
@@ -314,39 +269,14 @@ def cross_table(
     >>> bool(table.shares.loc["black", "ann"] > table.shares.loc["white", "ann"])
     True
     """
-    margins = [_numbers(groups, "groups")]
-    precincts = margins[0].index
-    margins.append(_numbers(outcomes, "outcomes", precincts))
-    for what, margin in zip(("groups", "outcomes"), margins, strict=True):
-        if margin.shape[1] + (what == "outcomes" and rest is not None) < 2 or not len(margin):
-            other = f" For an outcome of all other people, use {argument('rest=')}." if what == "outcomes" else ""
-            raise LLPBenchError(
-                f"{what} must have a row for each precinct and two columns or more, got {len(margin)} x "
-                f"{margin.shape[1]}.{other}"
-            )
-    if both := {*map(str, margins[0].columns)} & {*map(str, margins[1].columns)}:
-        raise LLPBenchError(f"{min(both)!r} must not be both a group and an outcome. Name each column once.")
-    _require_no_total(*margins)
-    if sizes is None:
-        _require_people(*margins)
-    else:
-        totals = [each.sum(axis=1) for each in margins]
-        whole = 100 if _add_up(totals[0], 100) else 1
-        off = np.flatnonzero(np.abs(totals[0] / whole - 1) > _SHARES_OFF)
-        if len(off):
-            raise LLPBenchError(
-                f"with {argument('sizes=')}, groups must be shares that add up to 1, or percentages, got "
-                f"{totals[0].iloc[off[0]]:.6g} for precinct {precincts.tolist()[off[0]]!r} "
-                f"({plural(len(off), 'such precinct')}). Leave {argument('sizes=')} out for counts."
-            )
-        margins = [margins[0] / whole, margins[1] / (100 if totals[1].max() > 1 + _SHARES_OFF else 1)]
-        totals = [each.sum(axis=1) for each in margins]
-        number = _numbers(sizes, "sizes", precincts).iloc[:, 0]
-        units = [number / total.where(np.abs(total - 1) <= _SHARES_OFF, 1.0) for total in totals]
-        margins = [each.mul(unit, axis=0) for each, unit in zip(margins, units, strict=True)]
-    _require_no_line_of_totals(pd.concat(margins, axis=1))
-    margins[1] = _with_rest(margins[0], margins[1], rest)
-    people, counts = (each.to_numpy() for each in margins)
+    by_group = _numbers(groups, "groups")
+    precincts = by_group.index
+    by_outcome = _numbers(outcomes, "outcomes", precincts)
+    if sizes is not None:
+        by_group, by_outcome = _counts_of_shares((by_group, by_outcome), _numbers(sizes, "sizes", precincts).iloc[:, 0])
+    _require_counts(by_group, by_outcome, rest, of_shares=sizes is not None)
+    by_outcome = _with_rest(by_group, by_outcome, rest)
+    people, counts = by_group.to_numpy(), by_outcome.to_numpy()
     size = people.sum(axis=1)
     counts = counts * (size / np.maximum(counts.sum(axis=1), 1e-300))[:, None]
     often = np.ones(len(people)) if weights is None else _numbers(weights, "weights", precincts).to_numpy()[:, 0]
@@ -359,10 +289,10 @@ def cross_table(
         spread = np.sqrt(np.average(z**2, axis=0, weights=often * size))
         z = z / np.where(spread > 0, spread, 1.0)
     fitted = CrossLikelihood(people, counts, often, z).maximum()
-    names = [*map(str, margins[0].columns if join is None else join)]
+    names = [*map(str, by_group.columns if join is None else join)]
     if len(names) != people.shape[1]:
         raise LLPBenchError(f"join must have a name for each of {people.shape[1]} columns of groups, got {len(names)}.")
-    listed, named = [*dict.fromkeys(names)], [*map(str, margins[1].columns)]
+    listed, named = [*dict.fromkeys(names)], [*map(str, by_outcome.columns)]
     if absent := [name for name in among or () if name not in named]:
         raise LLPBenchError(f"among must name outcomes, got {absent[0]!r}. Outcomes are {', '.join(named)}.")
     table = CrossTable(
@@ -393,41 +323,6 @@ def _moved(cells: FloatArray, deviations: FloatArray) -> FloatArray:
     return np.asarray((cells + 0.5 * (cells.sum(axis=-1, keepdims=True) > 0)) * np.exp(deviations.clip(-12, 12)))
 
 
-def _interval(
-    values: FloatArray, drawn: FloatArray, least: FloatArray, most: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of 95 % intervals within bounds; `drawn` are [draws, ...]."""
-    lower, upper = (np.quantile(drawn, tail, axis=0).clip(least, most) for tail in _TAILS)
-    return np.minimum(lower, values), np.maximum(upper, values)
-
-
-def shares_among(
-    among: Sequence[int] | IntArray,
-    counts: FloatArray,
-    drawn: FloatArray,
-    least: FloatArray,
-    most: FloatArray,
-    people: FloatArray,
-) -> tuple[FloatArray, ...]:
-    """Return shares among some outcomes, the ends of 95 % intervals, and bounds, from counts [..., outcomes].
-
-    `drawn` are draws of counts [draws, ..., outcomes], `least` and `most` their bounds, `people` those of the group.
-    """
-    some = [each[..., among].sum(axis=-1, keepdims=True) for each in (counts, drawn, least, most)]
-    least_of_rest, most_of_rest = (
-        each.sum(axis=-1, keepdims=True) - part for each, part in zip((least, most), some[2:], strict=True)
-    )
-    others = (
-        np.minimum(some[3] - most, people - least - least_of_rest),
-        np.maximum(some[2] - least, people - most - most_of_rest),
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = counts / some[0]
-        ends = [end / (end + other) for end, other in zip((least, most), others, strict=True)]
-        ends = [np.where((end > 0) | np.isnan(share), end, 0.0) for end in ends]
-        return share, *_interval(share, np.where(some[1] > 0, drawn / some[1], share), *ends), *ends
-
-
 def _raked(cells: FloatArray, people: FloatArray, counts: FloatArray) -> FloatArray:
     """Return cells [..., groups, outcomes] scaled to both margins (iterative proportional fitting)."""
     for _ in range(_SWEEPS):
@@ -441,12 +336,6 @@ def _raked(cells: FloatArray, people: FloatArray, counts: FloatArray) -> FloatAr
 
 def _ratio(wanted: FloatArray, found: FloatArray) -> FloatArray:
     return np.asarray(np.divide(wanted, found, out=np.zeros(found.shape), where=found > 0))
-
-
-def _bounds(people: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest and largest possible cells [precincts, groups, outcomes] (Duncan & Davis 1953)."""
-    others = people.sum(axis=1)[:, None] - people
-    return np.maximum(counts[:, None, :] - others[:, :, None], 0.0), np.minimum(people[:, :, None], counts[:, None, :])
 
 
 def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: float = 0.0) -> pd.DataFrame:
@@ -478,50 +367,57 @@ def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: fl
     return numbers if precincts is None else numbers.loc[precincts]
 
 
-def _add_up(totals: pd.Series, whole: float) -> bool:
-    """Return whether shares of all precincts add up to `whole`."""
-    return bool((np.abs(totals / whole - 1) <= _SHARES_OFF).all())
-
-
-def _require_no_total(groups: pd.DataFrame, outcomes: pd.DataFrame) -> None:
-    """Raise `LLPBenchError` for a column that is the sum of the other columns, or of the other margin."""
-    if len(groups) < _FEWEST_OF_TOTAL:
-        return
-    for what, margin, other in (("group", groups, outcomes), ("outcome", outcomes, groups)):
-        rest = -margin.sub(margin.sum(axis=1), axis=0)
-        is_sum = np.isclose(margin, rest).all(axis=0) & (margin.shape[1] > 2)
-        people = other.sum(axis=1).to_numpy()[:, None]
-        is_people = np.isclose(margin, people).all(axis=0) & (rest > 0).any(axis=0).to_numpy()
-        found = np.flatnonzero((is_sum | is_people) & (margin > 0).any(axis=0).to_numpy())
-        if len(found):
-            whole = f"sum of the other {what}s" if is_sum[found[0]] else "number of people"
-            advice = "Leave it out" if is_sum[found[0]] else f"Name the other {what}s instead"
-            if what == "outcome" and not is_sum[found[0]]:
-                advice = f"Leave it out, and name an outcome of all other people: {argument('rest=')}"
-            raise LLPBenchError(
-                f"{what} {str(margin.columns[found[0]])!r} is the {whole} of every precinct, so it is a total, not "
-                f"{'a' if what == 'group' else 'an'} {what}. {advice}."
-            )
-
-
-def _require_people(groups: pd.DataFrame, outcomes: pd.DataFrame) -> None:
-    """Raise `LLPBenchError` for shares or percentages instead of numbers of people."""
-    for what, margin in (("groups", groups), ("outcomes", outcomes)):
-        for whole, kind in ((1, "shares"), (100, "percentages")):
-            if len(margin) >= _FEWEST_ALIKE and _add_up(margin.sum(axis=1), whole):
-                advice = f"Give the number of people in each precinct as {argument('sizes=')}"
-                if what == "outcomes":
-                    advice = "Give numbers of people, as for groups"
-                raise LLPBenchError(f"{what} add up to {whole} in every precinct, so they are {kind}. {advice}.")
-
-
-def _require_no_line_of_totals(margins: pd.DataFrame) -> None:
-    """Raise `LLPBenchError` for a precinct that is the sum of all others, in each column."""
-    sums, people = margins.sum(), margins.to_numpy().sum() / 2
-    near = (np.abs(2 * margins - sums) <= _OF_TOTAL * people).all(axis=1).to_numpy()
-    if near.any() and len(margins) > _FEWEST_OF_TOTAL:
+def _counts_of_shares(margins: Sequence[pd.DataFrame], sizes: pd.Series) -> list[pd.DataFrame]:
+    """Return numbers of people by group and by outcome, from shares or percentages; outcomes may have a rest."""
+    totals = [each.sum(axis=1) for each in margins]
+    wholes = [100 if total.median() > 1 + _SHARES_OFF else 1 for total in totals]
+    off = np.flatnonzero(np.abs(totals[0] / wholes[0] - 1) > _SHARES_OFF)
+    if len(off):
         raise LLPBenchError(
-            f"precinct {margins.index[near].tolist()[0]!r} is the sum of all other precincts, so it is a total, not a "
+            f"with {argument('sizes=')}, groups must be shares that add up to 1, or percentages, got "
+            f"{totals[0].iloc[off[0]]:.6g} for precinct {sizes.index.tolist()[off[0]]!r} "
+            f"({plural(len(off), 'such precinct')}). Leave {argument('sizes=')} out for counts."
+        )
+    adding_up = [
+        total.where(np.abs(total / whole - 1) <= _SHARES_OFF, whole)
+        for total, whole in zip(totals, wholes, strict=True)
+    ]
+    return [each.mul(sizes / total, axis=0) for each, total in zip(margins, adding_up, strict=True)]
+
+
+def _require_counts(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | None, *, of_shares: bool) -> None:
+    """Raise `LLPBenchError` for too few columns, names of both margins, shares, and totals among the counts."""
+    number = len(groups)
+    for what, margin, other in (("groups", groups, outcomes), ("outcomes", outcomes, groups)):
+        advice = f" For an outcome of all other people, use {argument('rest=')}." if what == "outcomes" else ""
+        if margin.shape[1] + bool(advice and rest) < 2 or not number:
+            size = f"{number} x {margin.shape[1]}"
+            raise LLPBenchError(
+                f"{what} must have a row for each precinct and two columns or more, got {size}.{advice}"
+            )
+        if both := {*map(str, margin)} & {*map(str, other)}:
+            raise LLPBenchError(f"{min(both)!r} must not be both a group and an outcome. Name each column once.")
+        sums, people = margin.sum(axis=1), other.sum(axis=1)
+        for name in margin if number >= _FEWEST_OF_TOTAL else ():
+            rest_of_margin = sums - margin[name]
+            is_sum = margin.shape[1] > 2 and np.allclose(margin[name], rest_of_margin)
+            if sums.any() and (is_sum or (rest_of_margin.any() and np.allclose(margin[name], people))):
+                raise LLPBenchError(
+                    f"{what} must not contain totals, got {str(name)!r}, which is the "
+                    f"{f'sum of the other {what}' if is_sum else 'number of people'} of every precinct. Leave it out"
+                    f"{'' if is_sum else f', and name all other {what}'}.{advice}"
+                )
+        for whole, kind in ((1, "shares"), (100, "percentages")):
+            if not of_shares and number >= _FEWEST_ALIKE and (np.abs(sums / whole - 1) <= _SHARES_OFF).all():
+                raise LLPBenchError(
+                    f"{what} add up to {whole} in every precinct, so they are {kind}. Give numbers of people, or give "
+                    f"shares of both margins and the number of people in each precinct as {argument('sizes=')}."
+                )
+    margins = pd.concat([groups, outcomes], axis=1)
+    total = (np.abs(2 * margins - margins.sum()) <= _OF_TOTAL * groups.to_numpy().sum()).all(axis=1).to_numpy()
+    if total.any() and number > _FEWEST_OF_TOTAL:
+        raise LLPBenchError(
+            f"precinct {margins.index[total].tolist()[0]!r} is the sum of all other precincts, so it is a total, not a "
             "precinct. Leave this line out."
         )
 
@@ -540,11 +436,9 @@ def _with_rest(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | None) -
         counted = outcomes.sum(axis=1)
     off = np.flatnonzero(np.abs(people - counted) > slack)
     if len(off):
-        first, fewer = off[0], bool((counted <= people + slack).all())
-        advice = "Correct the file, or leave these precincts out"
-        if fewer:
-            given = either('rest="abstained"', "--rest-as abstained")
-            advice = f"Name the other people, such as abstained: {given}"
+        first, advice = off[0], "Correct the file, or leave these precincts out"
+        if (counted <= people + slack).all():
+            advice = "Name the other people, such as abstained: " + either('rest="abstained"', "--rest-as abstained")
         raise LLPBenchError(
             f"groups and outcomes of a precinct must have the same total, got {people.iloc[first]:,.10g} and "
             f"{counted.iloc[first]:,.10g} in {groups.index.tolist()[first]!r}. {plural(len(off), 'precinct')} "

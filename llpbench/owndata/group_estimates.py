@@ -5,8 +5,7 @@ Each line of the result is one group and one class, in one bag or in all bags.
 - Estimates are sums of probabilities of rows. These add up to the counts of bags (`bag_effects.added_up`).
 - Intervals are quantiles of draws of the number of rows of a class in each group of a bag.
 - If features and groups have few combinations, both are from the table of these by classes (`cross_tables.py`).
-- Bounds are those of Duncan and Davis (1953). If a bag of n rows has N rows of a class, then a group of m rows has at
-  least max(0, N - (n - m)) and at most min(m, N) of them.
+- Bounds are those of Duncan and Davis (1953, `bounds.py`).
 
 In a draw each row has a latent value, the sum of
 
@@ -47,7 +46,8 @@ from llpbench.core.seeding import generator
 from llpbench.core.text import plural
 from llpbench.data.reading_bags import as_pandas, column_of_rows
 from llpbench.owndata.bag_effects import KnownBags, added_up, piece_of, pieces
-from llpbench.owndata.cross_tables import SHARES, cross_table, shares_among
+from llpbench.owndata.bounds import duncan_davis, interval, shares_among
+from llpbench.owndata.cross_tables import SHARES, cross_table
 from llpbench.owndata.logit_draws import Deviations, ProcessDraws
 
 ALL = "all"
@@ -60,8 +60,6 @@ NUMBERS = (
 _MOST_GROUPS = 2_000
 _MOST_CATEGORIES, _LEAST_SIZE = 40, 25
 """Largest number of combinations of features and groups, and smallest mean size of bags, for a table of them."""
-_TAIL = 0.025
-"""Share of draws below the interval, and share above it."""
 _NEAR = 0.05
 """An end of an interval is the bound if it is nearer than this part of the distance between bounds: draws seldom reach
 bounds, but classes often lack in a group. Chosen on the 22 tables of `benchmarks/groups.py`."""
@@ -158,8 +156,8 @@ def _bounds(cells: _Cells, counts: _ClassCounts) -> tuple[FloatArray, FloatArray
     """Return the smallest and the largest possible number of rows of a class, by cell [cells]."""
     size = cells.sizes.astype(np.float64)
     number = counts.numbers[cells.bag] if counts.of_rows and not counts.noise else np.full(len(size), np.nan)
-    least = np.maximum(number - (cells.bag_sizes[cells.bag] - size), 0.0)
-    return np.where(np.isnan(number), 0.0, least), np.where(np.isnan(number), size, np.minimum(number, size))
+    least, most = duncan_davis(size, number, cells.bag_sizes[cells.bag])
+    return np.where(np.isnan(number), 0.0, least), np.where(np.isnan(number), size, most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,9 +336,8 @@ class GroupEstimates:
 def _estimates(count: FloatArray, drawn: FloatArray, least: FloatArray, most: FloatArray) -> FloatArray:
     """Return counts, both ends of their intervals, and both bounds [5, entries], from draws [entries, draws]."""
     count = np.clip(count, least, most)
-    lower = np.quantile(drawn, _TAIL, axis=1, method="lower").clip(least, most)
-    upper = np.quantile(drawn, 1 - _TAIL, axis=1, method="higher").clip(least, most)
-    return np.stack([count, *_reaching(np.minimum(lower, count), np.maximum(upper, count), least, most), least, most])
+    ends = interval(count, drawn.T, least, most, methods=("lower", "higher"))
+    return np.stack([count, *_reaching(*ends, least, most), least, most])
 
 
 def _reaching(

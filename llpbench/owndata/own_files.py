@@ -10,7 +10,7 @@ import shlex
 import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -41,10 +41,9 @@ from llpbench.tables.row_files import RowBatch, RowBatches
 from llpbench.tables.texts import as_text
 from llpbench.tables.writing import written
 
-_Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
-_BagsOfRows = tuple[pd.DataFrame, FloatArray | None]
-"""columns that name the bag of each row, and weights of rows"""
+_FactsOfRows = tuple[pd.DataFrame, FloatArray | None, pd.DataFrame]
+"""columns that name the bag of each row, weights of rows, and columns of their groups"""
 _MOST_MARKS = 5
 
 
@@ -75,12 +74,10 @@ class BagFile:
 
         Raises `LLPBenchError` unless there are either counts or proportions, and `DataError` for texts among numbers.
         """
-        if bool(self.counts) == bool(self.proportions):
-            raise LLPBenchError(
-                "--counts and --proportions cannot be combined. Leave one of them out."
-                if self.counts
-                else "the counts of bags are missing. Name their columns with --counts or --proportions."
-            )
+        if self.counts and self.proportions:
+            raise LLPBenchError("--counts and --proportions cannot be combined. Leave one of them out.")
+        if not (self.counts or self.proportions):
+            raise LLPBenchError("the counts of bags are missing. Name their columns with --counts or --proportions.")
         long = self.class_column is not None
         wanted = [(name,) for name in (*self.keys, self.class_column, self.size_column) if name is not None]
         several = [(part, text) for text in (*self.counts, *self.proportions) for part in csv_parts(text)]
@@ -88,17 +85,13 @@ class BagFile:
         known = [*frame.columns]
         values = split_names(self.counts or self.proportions, known)
         if long and len(values) != 1:
-            raise LLPBenchError(
-                f"--class-column needs one column of counts, got {', '.join(values)}. If each class has a column, "
-                "leave --class-column out."
-            )
+            advice = "If each class has a column, leave --class-column out."
+            raise LLPBenchError(f"--class-column needs one column of counts, got {', '.join(values)}. {advice}")
         if len(set(values)) < len(values):
             raise LLPBenchError(f"each class must have its own column, got {', '.join(values)}. Name each column once.")
         if not any(matching_column(name, known) for name in values) and {*values} <= {*of_rows}:
-            raise LLPBenchError(
-                f"file {str(self.path)!r} has no column of counts, but the file of rows has: {', '.join(values)}. Give "
-                "the rows first, then --bags with their counts."
-            )
+            wrong = f"has no column of counts, but the file of rows has: {', '.join(values)}"
+            raise DataError.of(self.path, f"{wrong}. Give the rows first, then --bags with their counts.")
         for name in (name for name in self.keys if name in of_rows and not matching_column(name, known)):
             column_of(frame, name, self.path, f". If it has another name there, use --bag-column {name}=NAME")
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
@@ -111,14 +104,13 @@ class BagFile:
             parts = [name for name in others if not keys.assign(other=frame[name].to_numpy()).duplicated().any()]
             part = min(parts, key=lambda name: frame[name].nunique(), default="")
             advice = "Remove one of the lines." + " If each line is for one class, use --class-column." * (not long)
-            if part and part in of_rows:
-                advice = f"Lines differ in {part!r}. Use --bag-column {shlex.quote('+'.join([*self.keys, part]))}."
-            elif part:
-                advice = f"Lines differ in {part!r}. Add up the lines of each bag, or add this column to ROWS."
-            where, one = place_of(frame, row), "one line for each bag" + " and class" * long
-            raise DataError(
-                f"file {str(self.path)!r} must have {one}, got bag {bags[row]!r} again in {where}. {advice}"
-            )
+            if part:
+                together = f"Use --bag-column {shlex.quote('+'.join([*self.keys, part]))}."
+                apart = "Add up the lines of each bag, or add this column to ROWS."
+                advice = f"Lines differ in {part!r}. {together if part in of_rows else apart}"
+            one = "one line for each bag" + " and class" * long
+            wrong = f"must have {one}, got bag {bags[row]!r} again in {place_of(frame, row)}"
+            raise DataError.of(self.path, f"{wrong}. {advice}")
         table = self._numbers(frame, values, bags)
         classes = [plain(name) for name in values]
         table.columns = pd.Index(classes if len(set(classes)) == len(classes) else values)
@@ -151,16 +143,14 @@ class BagFile:
             for name, each in found.items()
         }
         marks = list(dict.fromkeys(mark for each in wrong.values() for mark in each))
+        remedy = f" If they mark suppressed counts, use --suppressed {shlex.quote(csv_line(marks))}."
+        remedy *= len(marks) <= _MOST_MARKS
         for name, each in found.items():
-            if len(broken := wrong[name]):
-                one, row = len(broken) == 1, int(broken.index[0])
-                advice = f"Correct {'it' if one else 'them'}"
-                if len(marks) <= _MOST_MARKS:
-                    advice += f", or use --suppressed {shlex.quote(csv_line(marks))} if "
-                    advice += "it marks a suppressed count" if one else "they mark suppressed counts"
+            if number := len(wrong[name]):
+                row, text = int(wrong[name].index[0]), wrong[name].iloc[0]
                 raise DataError(
-                    f"file {str(self.path)!r}: column {name!r} must be numeric, got {broken.iloc[0]!r} for bag "
-                    f"{bags[row]!r} in {place_of(frame, row)} ({plural(len(broken), 'such value')}). {advice}."
+                    f"file {str(self.path)!r}: column {name!r} must be numeric, got {text!r} for bag {bags[row]!r} in "
+                    f"{place_of(frame, row)} ({plural(number, 'such value')}). Correct the file.{remedy}"
                 )
             if each.percent and (whole or self.counts):
                 example = "%" if each.example is None else each.example[0]
@@ -176,15 +166,12 @@ class BagFile:
             numbers[name] = numbers[name].astype(object)
             numbers.loc[texts.index, name] = texts
         if ranges:
-            number, (name, texts) = sum(map(len, ranges.values())), next(iter(ranges.items()))
-            text = str(texts.iloc[0])
+            name, text = next((name, str(texts.iloc[0])) for name, texts in ranges.items())
             low, high = Range.read(text) or (0, 0)
-            warn(
-                "file",
-                f"file {str(self.path)!r}: {plural(number, 'count')} {'is a range' if number == 1 else 'are ranges'}, "
-                f"such as {text!r} in column {name!r}, read as {low:g} {f'to {high:g}' if high < MOST else 'or more'}. "
-                f"To ignore such counts: --suppressed {shlex.quote(csv_line([text]))}.",
-            )
+            number, ends = sum(map(len, ranges.values())), f"{low:g} {f'to {high:g}' if high < MOST else 'or more'}"
+            told = f"{plural(number, 'count')} {verb(number, 'is a range', 'are ranges')}, such as {text!r} in {name!r}"
+            advice = f"To ignore such counts: --suppressed {shlex.quote(csv_line([text]))}."
+            warn("file", f"file {str(self.path)!r}: {told}, read as {ends}. {advice}")
         return numbers
 
 
@@ -196,13 +183,11 @@ def one_per_bag(values: pd.Series, bags: pd.Index, path: Path) -> pd.Series:
     flat = bags.to_flat_index()
     inside = flat.notna()
     lines = pd.DataFrame({"bag": flat, "value": values.to_numpy()})[inside].drop_duplicates()
-    if (twice := lines["bag"].duplicated(keep=False)).any():
+    if (twice := lines["bag"].duplicated()).any():
         bag = lines["bag"][twice].iloc[0]
         one, other = lines["value"][lines["bag"] == bag].tolist()[:2]
-        raise DataError(
-            f"a bag must have one {values.name}, got {one!r} and {other!r} for bag {bag!r} in file {str(path)!r}. "
-            "Correct the file, use smaller bags, or name another column."
-        )
+        wrong = f"must have one {values.name} for each bag, got {one!r} and {other!r} for bag {bag!r}"
+        raise DataError.of(path, f"{wrong}. Correct the file, use smaller bags, or name another column.")
     return pd.Series(values.to_numpy(), index=bags)[inside & ~flat.duplicated()]
 
 
@@ -239,19 +224,15 @@ def draw_bags(
     bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
     sizes = _rows_of_bags(batches, keys, progress)
     total, known = sizes.total(), {*bags["counts" if "counts" in bags else "proportions"]}
-    unknown = {label: rows for label, rows in sizes.items() if label not in known}
-    drawn: set[Hashable] = {*sizes, None}
     if drop_unmatched and total > most_rows:
-        sizes = Counter({label: rows for label, rows in sizes.items() if label not in unknown})
-        drawn = {*sizes}
-    if sampled := sizes.total() > most_rows:
-        if unknown and not drop_unmatched:
-            rows, some = sum(unknown.values()), next(iter(unknown))
-            raise LLPBenchError(
-                f"{rows:,} of {plural(total, 'row')} {verb(rows)} no bag with counts"
-                f"{'' if some is None else f', such as rows of bag {some!r}'}. Add these bags. To drop such rows, use "
-                f"{argument('unmatched=' + repr('drop'))}."
-            )
+        sizes = Counter({label: rows for label, rows in sizes.items() if label in known})
+    drawn: set[Hashable] = {*sizes}
+    if sizes.total() > most_rows:
+        if unknown := [label for label in sizes if label not in known]:
+            rows = sum(sizes[label] for label in unknown)
+            such = "" if unknown[0] is None else f", such as rows of bag {unknown[0]!r}"
+            advice = f"Add these bags. To drop such rows, use {argument('unmatched=' + repr('drop'))}."
+            raise LLPBenchError(f"{rows:,} of {plural(total, 'row')} {verb(rows)} no bag with counts{such}. {advice}")
         names = sorted(sizes)  # type: ignore[type-var]
         order = generator(seed, "sample of bags").permutation(len(names))
         rows_of_bag = np.array([sizes[name] for name in names])[order]
@@ -269,12 +250,9 @@ def draw_bags(
         done(len(batch.frame))
     found = pd.concat(frames, ignore_index=True)
     found.attrs["decimals"] = dict(batches.decimals)
-    if not sampled:
-        return found, table
-    left_out = {*sizes} - drawn
-    found.attrs["drawn"] = (
-        f"fitted to {len(found):,} of {plural(total, 'row')}, in {len(drawn):,} of {len(sizes):,} bags, at random"
-    )
+    if left_out := {*sizes} - drawn:
+        share = f"{len(found):,} of {plural(total, 'row')}, in {len(drawn):,} of {len(sizes):,} bags"
+        found.attrs["drawn"] = f"fitted to {share}, at random"
     return found, {name: each[~bags[name].isin(left_out)] for name, each in table.items()}
 
 
@@ -332,30 +310,24 @@ class FileRows:
             whole = self._in_whole_bags(progress) if whole_bags else None
             done = _advancing(progress, "predictions", self.total)
 
-            def predicted(item: tuple[int, RowBatch]) -> pd.DataFrame:
-                first, batch = item
+            def predicted(batch: RowBatch) -> pd.DataFrame:
                 with batch.blamed():
                     features, others = self._split(batch)
                     if whole is None:
-                        bags = bag_keys(batch.frame, self.keys, batch.part) if self.keys else None
-                        proba = model.predict_proba(features, bags)
+                        proba = model.predict_proba(features, self._bags(batch) if self.keys else None)
                         labels = model.classes_[proba.argmax(axis=1)]
                     else:
-                        proba, labels = (each[first : first + len(features)] for each in whole)
-                    values = {"probability": proba}
-                    if weight is not None:
-                        values["count"] = proba * weights_of_column(batch.frame, weight, batch.part)[:, None]
-                    columns = [column for kind in kinds for column in values[kind].T]
-                    added = {"prediction": labels, **dict(zip(names, columns, strict=True))}
+                        proba, labels = (each[batch.start : batch.start + len(features)] for each in whole)
+                    weights = self._weights(batch)
+                    values = proba if weights is None else np.hstack([proba, proba * weights[:, None]])
+                    added = {"prediction": labels, **dict(zip(names, values.T, strict=True))}
                     if taken := [name for name in added if name in others.columns]:
-                        raise DataError(
-                            f"file {str(batch.part)!r} already has a column {taken[0]!r}, which predictions would "
-                            "replace. Rename it."
-                        )
+                        wrong = f"already has a column {taken[0]!r}, which predictions would replace"
+                        raise DataError.of(batch.part, f"{wrong}. Rename it.")
                     return others.assign(**added)
 
             with written(out, names) as write:
-                for frame in _computed(_numbered(self.batches), predicted):
+                for frame in _computed(self.batches, predicted):
                     write(frame)
                     rows_of_batches.append(len(frame))
                     done(len(frame))
@@ -366,42 +338,45 @@ class FileRows:
 
         The features of several batches are in temporary files.
         """
-
-        def converted(batch: RowBatch) -> tuple[pd.DataFrame, Rows]:
-            of_row = pd.DataFrame({name: column_of(batch.frame, name, batch.part) for name in by})
-            return of_row, self.model._rows(self._split(batch)[0])
-
-        bags, groups = list[_BagsOfRows](), list[pd.DataFrame]()
-
-        def parts() -> Iterator[Rows]:
-            for of_row, rows in self._passed("rows", progress, converted, bags):
-                groups.append(of_row)
-                yield rows
-
-        with ExitStack() as files:
+        facts = list[_FactsOfRows]()
+        with temporary_folder() as folder:
             with _warned_once():
-                rows = files.enter_context(_together(parts()))
+                rows = _together(self._passed("rows", progress, self.model._rows, facts, by), folder)
             _advancing(progress, "estimates", None)
-            of_groups = pd.concat(groups)
-            return self.model._estimate(rows, self._data(bags), Groups.read(of_groups, of_groups), among=among)
+            groups = pd.concat([of_rows for *_, of_rows in facts])
+            return self.model._estimate(rows, self._data(facts), Groups.read(groups, groups), among=among)
 
     def _passed(
-        self, name: str, progress: Progress, compute: Callable[[RowBatch], _Found], bags: list[_BagsOfRows]
+        self,
+        name: str,
+        progress: Progress,
+        compute: Callable[[pd.DataFrame], _Found],
+        facts: list[_FactsOfRows],
+        by: Sequence[str] = (),
     ) -> Iterator[_Found]:
-        """Yield the result for each batch. Append the bags of its rows, and their weights."""
-        done, weight = _advancing(progress, name, self.total), self.weight_column
+        """Yield the result for the features of each batch. Append what else is known about its rows to `facts`."""
+        done = _advancing(progress, name, self.total)
 
-        def read(batch: RowBatch) -> tuple[_BagsOfRows, _Found]:
+        def read(batch: RowBatch) -> tuple[_FactsOfRows, _Found]:
             with batch.blamed():
-                weights = None if weight is None else weights_of_column(batch.frame, weight, batch.part)
-                return (bag_keys(batch.frame, self.keys, batch.part), weights), compute(batch)
+                of_rows = self._bags(batch), self._weights(batch)
+                groups = pd.DataFrame({name: column_of(batch.frame, name, batch.part) for name in by})
+                return (*of_rows, groups), compute(self._split(batch)[0])
 
         for of_rows, found in _computed(self.batches, read):
-            bags.append(of_rows)
+            facts.append(of_rows)
             done(len(of_rows[0]))
             yield found
 
+    def _bags(self, batch: RowBatch) -> pd.DataFrame:
+        return bag_keys(batch.frame, self.keys, batch.part)
+
+    def _weights(self, batch: RowBatch) -> FloatArray | None:
+        name = self.weight_column
+        return None if name is None else weights_of_column(batch.frame, name, batch.part)
+
     def _split(self, batch: RowBatch) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the features of rows, and the other columns."""
         frame, part, keys = batch.frame, batch.part, self.model.reading_.get("keys", [])
         names = [str(name) for name in self.model.feature_names_in_]
         columns = {name: column_of(frame, name, part, ", which the model uses as a feature") for name in names}
@@ -411,29 +386,21 @@ class FileRows:
 
     def _in_whole_bags(self, progress: Progress) -> tuple[FloatArray, Any]:
         """Return probabilities [rows, classes] that add up to the counts of bags, and labels [rows]."""
-        bags, model = list[_BagsOfRows](), self.model
-        parts = self._passed("whole bags", progress, lambda batch: model.predict_proba(self._split(batch)[0]), bags)
-        proba = np.concatenate([*parts])
-        return model._adding_up(proba, self._data(bags))
+        facts = list[_FactsOfRows]()
+        proba = np.concatenate([*self._passed("whole bags", progress, self.model.predict_proba, facts)])
+        return self.model._adding_up(proba, self._data(facts))
 
-    def _data(self, bags: Sequence[_BagsOfRows]) -> BagData:
-        keys, weights = zip(*bags, strict=True)
+    def _data(self, facts: Sequence[_FactsOfRows]) -> BagData:
+        keys, weights, _ = zip(*facts, strict=True)
         every, weight = pd.concat(keys), None if weights[0] is None else np.concatenate(weights)
         return BagData.read(every, every, **self.counts, sample_weight=weight)
 
 
-def _computed(items: Iterable[_Item], compute: Callable[[_Item], _Found]) -> Iterator[_Found]:
-    """Yield the result for each item. Several items are computed side by side."""
-    several = iter(items)
+def _computed(batches: Iterable[RowBatch], compute: Callable[[RowBatch], _Found]) -> Iterator[_Found]:
+    """Yield the result for each batch. Several are computed side by side."""
+    several = iter(batches)
     first, second = next(several), next(several, None)
     return map(compute, [first]) if second is None else side_by_side(chain([first, second], several), compute)
-
-
-def _numbered(batches: Iterable[RowBatch]) -> Iterator[tuple[int, RowBatch]]:
-    first = 0
-    for batch in batches:
-        yield first, batch
-        first += len(batch.frame)
 
 
 @contextmanager
@@ -459,30 +426,26 @@ def _warned_once() -> Iterator[list[int]]:
             warnings.warn(each.message, each.category, stacklevel=3)
 
 
-@contextmanager
-def _together(parts: Iterator[Rows]) -> Iterator[Rows]:
-    """Yield rows as one: a single part as it is, several as arrays in temporary files."""
+def _together(parts: Iterator[Rows], folder: Path) -> Rows:
+    """Return rows as one: a single part as it is, several as arrays in files in a folder."""
     first, second = next(parts), next(parts, None)
     if second is None:
-        yield first
-        return
-    with temporary_folder() as folder:
-        number = 0
-        with ExitStack() as opened:
-            files = [opened.enter_context(open(folder / name, "wb")) for name in Rows._fields]
-            for part in chain([first, second], parts):
-                number += len(part.numeric)
-                try:
-                    for file, values in zip(files, part, strict=True):
-                        file.write(values.tobytes())
-                except OSError as error:
-                    told = f"temporary files cannot be written: {one_line(error)}. Set TMPDIR to another folder."
-                    raise DataError(told) from error
-        yield Rows(
-            *(
-                np.memmap(folder / name, each.dtype, "r", shape=(number, each.shape[1]))
-                if each.shape[1]
-                else np.empty((number, 0), each.dtype)
-                for name, each in zip(Rows._fields, first, strict=True)
-            )
+        return first
+    number = 0
+    for part in chain([first, second], parts):
+        number += len(part.numeric)
+        try:
+            for name, values in part._asdict().items():
+                with open(folder / name, "ab") as file:
+                    file.write(values.tobytes())
+        except OSError as error:
+            told = f"temporary files cannot be written: {one_line(error)}. Set TMPDIR to another folder."
+            raise DataError(told) from error
+    return Rows(
+        *(
+            np.memmap(folder / name, each.dtype, "r", shape=(number, each.shape[1]))
+            if each.shape[1]
+            else np.empty((number, 0), each.dtype)
+            for name, each in first._asdict().items()
         )
+    )

@@ -123,6 +123,34 @@ class Plan:
 
         return cls(tuple(map(planned, entries)))
 
+    @classmethod
+    def of_run(cls, settings: Settings, cells: list[Resolved], contents: Contents) -> Plan:
+        """Return the plan of cells, their searches, and the cells that finished searches have selected."""
+        why_stale = comparison()
+        tunings = [Planned(*start) for start in _tunings_of(settings, cells)]
+        searches = cls.of(tunings, (), contents.tunings, repeat=settings.repeat, why_stale=why_stale)
+        if settings.tune_only:
+            return searches
+        chosen = (
+            one.resolved._replace(cell=cell)
+            for name, one in searches.tunings.items()
+            if not one.wanted and contents.tunings[name]["status"] == "ok"
+            for cell in cls.chosen_cells(contents.tunings[name])
+        )
+        every = {one.cell.id: Planned(one) for one in (*cells, *(start.resolved for start in tunings), *chosen)}
+        plan = cls.of(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
+        plan = cls((*searches.entries, *plan.entries), settings.seeds)
+        _require_not_newer(one.records[seed] for one in plan.entries for seed in one.wanted if seed in one.records)
+        return plan
+
+    @staticmethod
+    def chosen_cells(record: TuningRecord) -> list[Cell]:
+        """Return the cells that a search has selected for its boards, without duplicates."""
+        start, tuning = Cell.of(record["spec"]["cell"]), Tuning.of(record["spec"])
+        choices = (record["best"].get(name) for name in tuning.boards)
+        cells = (replace(start, params=choice["params"]) for choice in choices if choice is not None)
+        return list({cell.id: cell for cell in cells}.values())
+
     @property
     def cells(self) -> list[Planned]:
         return [one for one in self.entries if one.tuning is None]
@@ -207,26 +235,6 @@ class Plan:
         return plan
 
 
-def plan_run(settings: Settings, cells: list[Resolved], contents: Contents) -> Plan:
-    """Return the plan of cells, their searches, and the cells that finished searches have selected."""
-    why_stale = comparison()
-    tunings = [Planned(*start) for start in _tunings_of(settings, cells)]
-    searches = Plan.of(tunings, (), contents.tunings, repeat=settings.repeat, why_stale=why_stale)
-    if settings.tune_only:
-        return searches
-    chosen = (
-        one.resolved._replace(cell=cell)
-        for name, one in searches.tunings.items()
-        if not one.wanted and contents.tunings[name]["status"] == "ok"
-        for cell in chosen_cells(contents.tunings[name])
-    )
-    every = {one.cell.id: Planned(one) for one in (*cells, *(start.resolved for start in tunings), *chosen)}
-    plan = Plan.of(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
-    plan = Plan((*searches.entries, *plan.entries), settings.seeds)
-    _require_not_newer(one.records[seed] for one in plan.entries for seed in one.wanted if seed in one.records)
-    return plan
-
-
 def _require_not_newer(repeated: Iterable[Record | TuningRecord]) -> None:
     """Raise `LLPBenchError` if newer code made a record that would be repeated: it would count again afterwards."""
     for record in repeated:
@@ -237,14 +245,6 @@ def _require_not_newer(repeated: Iterable[Record | TuningRecord]) -> None:
                 f"of engine {record['numerics']}, here {NUMERICS}). Install it, keep the results (--keep-stale), or "
                 "choose another --out."
             )
-
-
-def chosen_cells(record: TuningRecord) -> list[Cell]:
-    """Return the cells that a search has selected for its boards, without duplicates."""
-    start, tuning = Cell.of(record["spec"]["cell"]), Tuning.of(record["spec"])
-    choices = (record["best"].get(name) for name in tuning.boards)
-    cells = (replace(start, params=choice["params"]) for choice in choices if choice is not None)
-    return list({cell.id: cell for cell in cells}.values())
 
 
 def _tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[tuple[Resolved, Tuning]]:

@@ -26,7 +26,7 @@ from llpbench.running.estimates import Estimate, Estimator
 from llpbench.running.executors import Executor, Listener, Resources
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import Resolved, obstacles
-from llpbench.running.planning import Plan, Planned, chosen_cells, expand, plan_run
+from llpbench.running.planning import Plan, Planned, expand
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 
@@ -57,7 +57,7 @@ class _RunSummary:
     def failed(self) -> list[Record | TuningRecord]:
         """Runs and searches of the plan that failed, in this run or earlier."""
         searches = [self.contents.tunings[name] for name in self.plan.tunings if name in self.contents.tunings]
-        chosen = [cell for record in searches for cell in chosen_cells(record)]
+        chosen = [cell for record in searches for cell in Plan.chosen_cells(record)]
         cells = (*(one.cell for one in self.plan.cells), *chosen)
         names = {cell.run_id(seed) for cell in cells for seed in self.plan.seeds}
         runs = [self.contents.records[name] for name in names if name in self.contents.records]
@@ -78,7 +78,7 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     """
     cells = expand(settings)
     contents = Contents.read(settings.out / FILE)
-    plan = plan_run(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
+    plan = Plan.of_run(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
     estimate = _estimator(settings, contents.records).total(plan.expected)
@@ -96,7 +96,7 @@ def run(settings: Settings, display: Display) -> _RunSummary:
     end = math.inf if settings.time_budget is None else time.monotonic() + settings.time_budget
     cells = expand(settings)
     with interruptible(), Journal(settings.out) as journal:
-        plan = plan_run(settings, cells, journal.contents)
+        plan = Plan.of_run(settings, cells, journal.contents)
         with display:
             for warning in journal.contents.warnings:
                 display.say(warning, warning=True)
@@ -295,7 +295,7 @@ def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: Tu
     if settings.tune_only or record["status"] != "ok":
         return []
     start = plan.tunings[record["tuning"]].resolved
-    following = [Planned(start._replace(cell=cell)) for cell in chosen_cells(record)]
+    following = [Planned(start._replace(cell=cell)) for cell in Plan.chosen_cells(record)]
     known = journal.contents.records
     return Plan.of(following, settings.seeds, known, repeat=settings.repeat, why_stale=comparison()).jobs
 

@@ -53,6 +53,8 @@ class RowBatch:
     part: Path
     first: int
     """number of the first row in its part, counted from 0"""
+    start: int
+    """number of the first row in all parts"""
     alone: bool = False
     """whether it has all rows"""
 
@@ -124,9 +126,11 @@ class RowBatches:
 
     def __iter__(self) -> Iterator[RowBatch]:
         """Yield all rows. Raises `DataError` with the name of a part that cannot be read or has other columns."""
+        start = 0
         for frame, part, first in self._frames(strict=True):
-            for start in range(0, len(frame), self.rows):
-                yield RowBatch(frame.iloc[start : start + self.rows], part, first + start)
+            for place in range(0, len(frame), self.rows):
+                yield RowBatch(frame.iloc[place : place + self.rows], part, first + place, start + place)
+            start += len(frame)
 
     def together(self) -> pd.DataFrame:
         """Return all rows. A column with numbers and texts is text.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pandas import Series
 
-from llpbench.core.bags import IntArray
+if TYPE_CHECKING:
+    from pandas import Series
+
+    from llpbench.core.bags import IntArray
 
 _WHOLE = re.compile(r"^(-?\d+)\.0+$")
 
@@ -24,9 +26,11 @@ def as_text(series: Series) -> Series:
     >>> as_text(pd.Series([3.0, 7.5, None])).tolist()
     ['3', '7.5', None]
     """
+    import pandas as pd
+
     codes, names = factorized(series)
     texts = np.array([*names, None], dtype=object)
-    return Series(texts[codes], index=series.index, name=series.name, dtype=object)
+    return pd.Series(texts[codes], index=series.index, name=series.name, dtype=object)
 
 
 def without_decimals(text: str) -> str:

@@ -105,7 +105,7 @@ def test_invalid_files_are_refused(
 def test_folder_without_model_is_refused(folder: Path, llpbench: LLPBench) -> None:
     (folder / "damaged").mkdir()
     (folder / "damaged" / "model.skops").write_text("{}")
-    models = {"of-an-array": "fitted to an array", "absent": "model.skops", "damaged": "model.skops' is damaged"}
+    models = {"of-an-array": "fitted to an array", "absent": "model.skops", "damaged": "'damaged' is damaged"}
     for model, told in models.items():
         assert told in refused(llpbench("predict", model, *COMMANDS["predict"][2:]))
 

@@ -108,6 +108,7 @@ def test_held_out_logits_use_unseen_bags() -> None:
         return two(rows.numeric[:, 0] / 1000)
 
     proba = held_out_predictions(known, learn, seed=0)
+    assert proba is not None
     assert len(seen) == 3
     assert all(not one & other for one, other in seen)
     assert np.allclose(proba[:, 1], known.rows.numeric[:, 0] / 1000, atol=0.01)

@@ -194,7 +194,7 @@ def test_networks_stop_by_held_out_bags(monkeypatch: pytest.MonkeyPatch) -> None
         ),
         ({"random_state": None}, {}, "random_state must be a whole number from 0, got None"),
         ({"method": "dllp", "pretraining": "bags"}, {}, "one of none, self, bag, self.bag, got 'bags'"),
-        ({"method": "count-gbdt", "pretraining": "bag"}, {}, "'count-gbdt' has no encoder to pretrain"),
+        ({"method": "count-gbdt", "pretraining": "bag"}, {}, "'count-gbdt' has no encoder"),
         ({"ensemble": 0}, {}, "ensemble must be a whole number from 1"),
     ],
 )

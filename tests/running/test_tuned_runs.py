@@ -21,7 +21,7 @@ from llpbench.core.record import TuningRecord
 from llpbench.core.registry import load_plugin
 from llpbench.results.journal import FILE, Contents
 from llpbench.running import runner
-from llpbench.running.planning import chosen_cells
+from llpbench.running.planning import Plan
 from llpbench.running.settings import Settings
 
 LINEAR = {"methods": "bag-soft-label-linear,bag-mean-linear", "bag_sizes": "16", "tune": "6"}
@@ -65,9 +65,9 @@ def test_tuned_configuration_runs_on_other_seeds_beside_default(tiny_bench: Path
         assert [trial["number"] for trial in record["trials"]] == list(range(6))
         assert record["libraries"].keys() >= {"optuna", "torch"}
         start_id = Tuning.of(record["spec"]).cell.id
-        for cell_id in {start_id, *(cell.id for cell in chosen_cells(record))}:
+        for cell_id in {start_id, *(cell.id for cell in Plan.chosen_cells(record))}:
             assert {f"{cell_id}-0", f"{cell_id}-1"} <= found.records.keys()
-    chosen = {cell.id for record in found.tunings.values() for cell in chosen_cells(record)}
+    chosen = {cell.id for record in found.tunings.values() for cell in Plan.chosen_cells(record)}
     starts = {Tuning.of(record["spec"]).cell.id for record in found.tunings.values()}
     assert {record["cell"] for record in found.records.values()} == chosen | starts
     assert {record["seed"] for record in found.records.values()} == {0, 1}, "none on the seed of the search"

@@ -19,7 +19,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import forget_stale, replace_file
+from llpbench.core.files import forget_stale, obstacle, replace_file
 from llpbench.report.wording import NOTHING, clean
 
 WIDTH = 4.4
@@ -213,15 +213,17 @@ def _wrapped(text: str, figure: Figure, characters: int, most: int | None = 3) -
     return textwrap.wrap(clean(text), width, max_lines=most, placeholder=" …", break_on_hyphens=False)
 
 
-def check_suffix(path: Path) -> None:
-    """Raise `LLPBenchError` if a plot cannot be written in this format."""
+def require_plot(path: Path, flag: str = "--out") -> None:
+    """Raise `LLPBenchError` if a plot cannot be written to a path, before minutes of work."""
     if path.suffix not in _SUFFIXES:
         raise LLPBenchError(f"the name of a plot must end in {' or '.join(_SUFFIXES)}, got {str(path)!r}.")
+    if why := "it is a folder" if path.is_dir() else obstacle(path):
+        raise LLPBenchError(f"plot {str(path)!r} cannot be written: {why}. Choose another {flag}.")
 
 
 def save_figure(draw: Callable[[], Figure], path: Path) -> None:
     """Write a single figure that is not part of a report. Raises `LLPBenchError` if this fails."""
-    check_suffix(path)
+    require_plot(path)
     file = io.BytesIO()
     with _default_look():
         draw().savefig(file, format=path.suffix[1:], dpi=_DPI)
