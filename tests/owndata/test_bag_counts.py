@@ -132,10 +132,6 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
         ({"counts": TABLE + np.outer(YES, [1, -1]) + [2, -2]}, "must not be negative"),
         ({"X": FRAME.to_dict("records"), "counts": TABLE}, r"pandas\.DataFrame\(X\)"),
         ({"X": FRAME[9:], "bags": pd.Series(BAGS), "counts": TABLE}, r"bags\.loc\[X\.index\]"),
-        (
-            {"X": FRAME.rename(index=lambda row: row + 9), "bags": pd.Series(BAGS), "counts": TABLE},
-            "entry 0 is 0 in bags and 9 in X",
-        ),
         *(
             ({"counts": (YES + 0.25) * by}, "must be whole numbers.*proportions=")
             for by in (1 / 25, 100 / 23, 1 / 1000)
@@ -188,7 +184,7 @@ def test_rounded_shares_may_miss_1() -> None:
         assert (rounded.sum(axis=1) != 1).any()
         assert np.allclose(fitted(proportions=rounded).bag_counts_.sum(axis=1), SIZES)
         rounded.iloc[3, 0] += 8 * 0.5 / 10**digits + 0.5
-        with refusal(r"must add up to 1\. 1 of 40 bags"):
+        with refusal(r"add up to 1\.\d+, but proportions must add up to 1\. 1 of 40 bags"):
             fitted(proportions=rounded)
     share = pd.DataFrame({"no": 0.48, "yes": 0.5}, index=TABLE.index)  # these miss it by exactly the tolerance
     share.iloc[0] = [0.481234, 0.501234]  # not rounded to a few digits

@@ -164,7 +164,6 @@ def test_networks_stop_by_held_out_bags(monkeypatch: pytest.MonkeyPatch) -> None
         ({}, {"counts": pd.concat([TABLE, TABLE.iloc[:1].set_axis(["d99"])])}, r"1 of 7 bags .*\('d99'\) has no rows"),
         ({}, {"counts": pd.concat([TABLE, TABLE.iloc[:1]])}, "got two for 'd00'"),
         ({}, {"counts": TABLE * [1, -1]}, "^bag 'd0.* 7, -5"),
-        ({}, {"counts": None, "proportions": TABLE * 0 + 0.4}, r"add up to 0\.8, but proportions must add up to 1"),
         ({}, {"counts": TABLE.astype(object).replace(TABLE.iloc[0, 0], "many")}, "counts must be numbers"),
         ({}, {"counts": TABLE.reset_index(names="shop").astype({"shop": str})}, r"counts=frame.set_index\('shop'\)"),
         ({}, {"counts": TABLE.to_numpy()[:-1]}, "6 bags, got 5"),
