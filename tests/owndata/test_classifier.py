@@ -186,11 +186,7 @@ def test_networks_stop_by_held_out_bags(monkeypatch: pytest.MonkeyPatch) -> None
         ({}, {"X": FRAME.set_axis(["a", "a", "b", "c"], axis=1)}, "two columns called 'a'"),
         ({"method": "supervised-gbdt"}, {}, "needs labels of rows"),
         ({"method": "dllp", "encoder": "mpl"}, {}, "unknown encoder 'mpl'. Did you mean mlp"),
-        (
-            {"method": "dllp"},
-            {"counts": TABLE.astype(float).mask(np.outer(range(6), [1, 1]) > 2)},
-            "at least 4 bags with known counts.* got 3",
-        ),
+        ({"method": "dllp"}, {"counts": TABLE[:3].reindex(TABLE.index)}, "at least 4 bags with known counts.* got 3"),
         ({"random_state": None}, {}, "random_state must be a whole number from 0, got None"),
         ({"method": "dllp", "pretraining": "bags"}, {}, "one of none, self, bag, self.bag, got 'bags'"),
         ({"method": "count-gbdt", "pretraining": "bag"}, {}, "'count-gbdt' has no encoder"),

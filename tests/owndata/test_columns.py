@@ -25,19 +25,12 @@ from llpbench.tables.number_text import NumberText, numbers_as_text_warning, req
 COLUMNS = ["district", "Doe, Jane", "Roe, Richard", "other"]
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        (["Doe, Jane,Roe, Richard"], COLUMNS[1:3]),
-        (["Doe, Jane", "Roe, Richard"], COLUMNS[1:3]),
-        (['"Doe, Jane","Roe, Richard",other'], COLUMNS[1:]),
-        (["other, Doe, Jane"], ["other", "Doe, Jane"]),
-        (["other,nobody"], ["other", "nobody"]),
-        ([], []),
-    ],
-)
-def test_column_names_may_have_commas(given: list[str], found: list[str]) -> None:
-    assert split_names(given, COLUMNS) == found
+@pytest.mark.parametrize("given", [["Doe, Jane,Roe, Richard,other"], COLUMNS[1:], ['"Doe, Jane","Roe, Richard",other']])
+def test_column_names_may_have_commas(given: list[str]) -> None:
+    assert split_names(given, COLUMNS) == COLUMNS[1:]
+    assert split_names(["other, Doe, Jane"], COLUMNS) == ["other", "Doe, Jane"]
+    assert split_names(["other,nobody"], COLUMNS) == ["other", "nobody"]
+    assert split_names([], COLUMNS) == []
 
 
 def test_names_match_without_spaces_and_unicode_forms_unless_ambiguous() -> None:
