@@ -248,7 +248,7 @@ def fit(
     if method != YARDSTICK and model.features_help() is False:
         reason = "predictions of held-out bags are not significantly better than their mean share"
         echo(f"llpbench: these bags cannot show that features help: {reason}", err=True)
-    left, several = model.left_out_, data.groupings > 1
+    left, several = model.left_out_, data.labels.copies > 1
     if left["rows"] or left["bags"]:
         known = "known bag" + " in one of the groupings" * several
         echo(f"dropped: {plural(left['rows'], 'row')} without a {known}, {plural(left['bags'], 'bag')} without rows")

@@ -25,7 +25,7 @@ from llpbench.core.errors import LLPBenchError, argument, warn
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.reading_bags import as_pandas, read_bag_labels, read_bag_table
-from llpbench.owndata.count_ranges import RangedCounts
+from llpbench.owndata.count_ranges import split_ranges
 from llpbench.owndata.weights import read_weights
 
 _Counted = Literal["rows", "whole bags", "others"]
@@ -52,8 +52,8 @@ class BagData:
     """bag and weight of each row"""
     table: BagTable | None
     """counts or proportions of bags, and sizes of whole bags; None: those of `fit`"""
-    ranges: RangedCounts | None = None
-    """counts as ranges, which are missing in `table`"""
+    ranges: tuple[BagTable, BagTable] | None = None
+    """all counts, with the lower and with the upper ends of ranges, which are missing in `table`"""
     classes: Sequence[Hashable] | None = None
     """names of the classes in the order of the columns of `table`, if these have no names"""
     counted: _Counted = "rows"
@@ -65,8 +65,6 @@ class BagData:
     """columns of X that name bags"""
     left_out: tuple[str, ...] = ()
     """columns of X that are not features: weights, and `bag_columns` unless they are kept"""
-    groupings: int = 1
-    """number of groupings of the rows; `labels` has the rows of all of them, one grouping after the other"""
 
     @classmethod
     def read(
@@ -154,7 +152,7 @@ class BagData:
             raise LLPBenchError(
                 f"{argument('noise')} must be a standard deviation from 0 to {_MOST_NOISE:g}, got {noise!r}."
             )
-        parts, ranges = RangedCounts.split(counts), None
+        parts, ranges = split_ranges(counts), None
         several = _are_groupings(bags)
         _require_together(
             sampled=sampled,
@@ -177,7 +175,7 @@ class BagData:
             if counts is not None or proportions is not None or sizes is not None:
                 table = read_bag_table(proportions, counts if parts is None else parts[0], of_rows, sizes)
             if parts is not None:
-                ranges = RangedCounts(*(read_bag_table(None, end, of_rows) for end in parts[1:]))
+                ranges = read_bag_table(None, parts[1], of_rows), read_bag_table(None, parts[2], of_rows)
         if table is not None and unmatched == "drop":
             table = table.only(classes)
         if rest_as is not None and table is not None:
@@ -198,7 +196,6 @@ class BagData:
             suppress_impossible=impossible == "suppress",
             bag_columns=tuple(dict.fromkeys(names)),
             left_out=tuple(dict.fromkeys(out)),
-            groupings=len(bags) if several else 1,
         )
 
     @classmethod
@@ -211,16 +208,15 @@ class BagData:
         labels = self.labels.only(np.array([name in names for name in self.labels.names], dtype=bool))
         rows: BoolArray = labels.of_row >= 0
         table = None if self.table is None else self.table.of(names)
-        ranges = None if self.ranges is None else self.ranges.of(names)
+        ranges = None if self.ranges is None else (self.ranges[0].of(names), self.ranges[1].of(names))
         return replace(self, labels=labels.of_rows(rows), table=table, ranges=ranges), rows
 
     def rows(self, X: Any) -> Any:
         """Return the rows of X that `labels` are of: X, or copies of it for several groupings."""
-        rows = as_pandas(X)
-        if self.groupings == 1:
-            return rows
-        copies = [rows] * self.groupings
-        return pd.concat(copies, ignore_index=True) if isinstance(rows, pd.DataFrame) else np.concatenate(copies)
+        copies = [as_pandas(X)] * self.labels.copies
+        if len(copies) == 1:
+            return copies[0]
+        return pd.concat(copies, ignore_index=True) if isinstance(copies[0], pd.DataFrame) else np.concatenate(copies)
 
 
 def _require_together(**given: bool) -> None:

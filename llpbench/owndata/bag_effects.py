@@ -45,9 +45,9 @@ from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Ragged, Rows
 from llpbench.core.seeding import generator
-from llpbench.core.text import plural
+from llpbench.core.text import plural, verb
 
-FEWEST_BAGS = 6
+_FEWEST_BAGS = 6
 """Smallest number of known bags for which bags are held out."""
 PIECE_ROWS = 131_072
 """Whole bags are processed in pieces: consecutive bags with at most this number of rows, or one larger bag."""
@@ -114,24 +114,23 @@ class KnownBags:
         spread = min(spread, _reliable(counts, fitted, held_out, deviation))
         spread = max(spread, min(1.0, _HARMLESS / max(_inside(log_of(fitted), counts), 1e-12)))
         logits = spread * log_of(fitted)
-        offset = _level(logits, known, weights=counts.weights)
+        offset = _level(logits, known, counts.weights)
         return cls(spread, deviation, offset + counts.effects_of_spread(logits + offset, deviation)[0])
 
 
-def held_out_predictions(known: BaggedRows, learn: _Learner, seed: int) -> FloatArray:
-    """Return predictions [rows, classes] of each bag by a model that was fitted without it.
+def held_out_predictions(known: BaggedRows, learn: _Learner, seed: int) -> FloatArray | None:
+    """Return predictions [rows, classes] of each bag by a model that was fitted without it; None for too few bags.
 
     Each fold has bags of all shares. Predictions are mixed with uniform ones of weight 1/(2 rows), so that no class has
     probability 0.
     """
     rows, classes = len(known.bag_of_row), known.counts.shape[1]
-    folds = min(_FOLDS if rows <= _MANY_ROWS else _FOLDS_OF_MANY_ROWS, len(known.sizes))
-    found = np.empty((rows, classes))
+    if len(known.sizes) < _FEWEST_BAGS:
+        return None
+    found, folds = np.empty((rows, classes)), _FOLDS if rows <= _MANY_ROWS else _FOLDS_OF_MANY_ROWS
     fold_of_bag = _folds_of(known.proportions, folds, seed)
     for fold in range(folds):
-        held = fold_of_bag == fold
-        inside = np.flatnonzero(held[known.bag_of_row])
-        rest = known.some(~held)
+        inside, rest = (fold_of_bag == fold)[known.bag_of_row], known.some(fold_of_bag != fold)
         if rest.prior.max() == 1.0:  # only one class is left in training
             found[inside] = rest.prior
         else:
@@ -172,14 +171,21 @@ def _folds_of(proportions: FloatArray, folds: int, seed: int) -> IntArray:
 def _evidence(
     known: BaggedRows, counts: BagCounts, logits: FloatArray, spreads: Sequence[float], taus: Sequence[float]
 ) -> FloatArray:
-    """Return the log evidence of counts [spreads, taus] for held-out `logits`."""
+    """Return the log evidence [spreads, taus] of counts, multinomial with mean predictions, for held-out `logits`."""
     evidence = np.zeros((len(spreads), len(taus)))
     for i, spread in enumerate(spreads):
         scaled = spread * logits
-        scaled = scaled + _level(scaled, known, weights=counts.weights)
+        scaled = scaled + _level(scaled, known, counts.weights)
         effects: FloatArray | None = None
         for j, tau in enumerate(taus):
-            effects, evidence[i, j] = _counts_evidence(counts, scaled, tau, effects)
+            effects, evidence[i, j] = counts.effects_of_spread(scaled, tau, effects)
+            if counts.noise:
+                continue
+            # the sum of independent rows varies slightly less; a normal approximation is too coarse for counts of 0, 1
+            moved = scaled + effects[counts.bag_of_row]
+            evidence[i, j] -= (counts.counts * effects).sum() - counts.total(logsumexp(moved, axis=1))
+            means = _means(softmax(moved, axis=1), counts)
+            evidence[i, j] += (counts.counts * np.log(np.maximum(means, 1e-300))).sum()
     return evidence
 
 
@@ -218,36 +224,18 @@ def _inside(logits: FloatArray, counts: BagCounts) -> float:
     return float(np.sqrt(2 * np.average((away**2).sum(axis=1), weights=counts.weights)))
 
 
-def _counts_evidence(
-    counts: BagCounts, logits: FloatArray, tau: float, start: FloatArray | None
-) -> tuple[FloatArray, float]:
-    """Return effects, and the log evidence of counts: multinomial with the mean prediction of a bag."""
-    effects, evidence = counts.effects_of_spread(logits, tau, start)
-    if counts.noise:
-        return effects, evidence
-    # the sum of independent rows varies slightly less; a normal approximation is too coarse for counts of 0 and 1
-    moved = logits + effects[counts.bag_of_row]
-    of_counts = float((counts.counts * effects).sum() - counts.total(logsumexp(moved, axis=1)))
-    proba = softmax(moved, axis=1).T
-    sums = np.stack([counts.sums(p) for p in proba], axis=1)
-    means = sums / counts.sizes[:, None]
-    return effects, evidence - of_counts + float((counts.counts * np.log(np.maximum(means, 1e-300))).sum())
-
-
 def _total_shares(known: BaggedRows) -> FloatArray:
     """Return the share of each class in all counts [classes]. Unlike in `prior`, negative counts reduce the sum."""
     total = known.counts.sum(axis=0).clip(min=0)
     return np.asarray(total / total.sum()) if known.noise and total.sum() > 0 else known.prior
 
 
-def _level(
-    logits: FloatArray, known: BaggedRows, rounds: int = 100, *, weights: FloatArray | None = None
-) -> FloatArray:
+def _level(logits: FloatArray, known: BaggedRows, weights: FloatArray | None = None) -> FloatArray:
     """Return the offset [classes] of logits that makes the mean prediction equal to the share of all known counts."""
     target = _total_shares(known).clip(0.5 / len(known.bag_of_row))
     target = target / target.sum()
     offset: FloatArray = np.zeros(len(target))
-    for _ in range(rounds):
+    for _ in range(100):
         factor = target / np.maximum(np.average(softmax(logits + offset, axis=1), axis=0, weights=weights), 1e-300)
         offset = offset + np.log(factor)
         if np.abs(factor - 1).max() < 1e-6:
@@ -339,8 +327,8 @@ class BagCalibration:
 
 def _information(known: BaggedRows) -> float:
     """Return B p (1 - p) of bags with known counts, where p is the share of all classes but the largest."""
-    share = 1 - float(_total_shares(known).max())
-    return len(known.sizes) * share * (1 - share)
+    largest = float(_total_shares(known).max())
+    return len(known.sizes) * (1 - largest) * largest
 
 
 def rare_classes(known: BaggedRows) -> tuple[bool, bool]:
@@ -358,17 +346,15 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
 
     Without a calibration (None) the message is about counts only.
     """
-    few = _information(known) < _FEW
+    few, shares = _information(known) < _FEW, _total_shares(known)
     supported = found is None or found.evidence >= SUPPORTED
-    if (not few and supported) or 1 - _total_shares(known).max() >= _WARNED:
+    if (not few and supported) or 1 - shares.max() >= _WARNED:
         return ""
-    rare = [label for place, label in enumerate(classes) if place != _total_shares(known).argmax()]
-    positives = (1 - _total_shares(known).max()) * len(known.bag_of_row)
-    told = (
-        f"{positives:,.0f} of {len(known.bag_of_row):,} rows {'is' if round(positives) == 1 else 'are'} of class "
-        f"{' or '.join(map(repr, rare[:3]))}"
-        f"{' or another' if len(rare) > 3 else ''}, in {plural(len(known.sizes), 'bag')}"
-    )
+    rare = [label for place, label in enumerate(classes) if place != shares.argmax()]
+    positives, rows = (1 - shares.max()) * len(known.bag_of_row), len(known.bag_of_row)
+    named = " or ".join(map(repr, rare[:3])) + " or another" * (len(rare) > 3)
+    told = f"{positives:,.0f} of {rows:,} rows {verb(round(positives), 'is', 'are')} of class {named}, in "
+    told += plural(len(known.sizes), "bag")
     if few:
         told += ", which is too little to learn much about them"
     if found is not None:

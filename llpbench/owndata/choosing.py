@@ -16,8 +16,9 @@ On confounded bags, a method that predicts bags well may rank rows wrongly.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -140,69 +141,69 @@ def choose(
     """
     candidates, X, bags = _candidates(methods, random_state), as_pandas(X), as_pandas(bags)  # noqa: N806
     data = BagData.of(X, bags, **given)
-    if data.groupings > 1:
+    if data.labels.copies > 1:
         raise LLPBenchError("choose needs one grouping of rows, got several. Give one grouping.")
     if time is not None and repeats not in (None, 1):
         raise LLPBenchError(
             f"{argument('repeats')} must be 1 with {argument('time=')}: bags are not split at random, got {repeats!r}."
         )
     read = LLPClassifier(YARDSTICK).fit(X, data)  # checks bags and rows
-    names, found = read.bags_.tolist(), read.bag_counts_
-    of_bags = BagLabels(data.labels.among(names), names)
-    times = None if time is None else values_of_bags(time, "time", names, of_bags, _as_times)
-    frame = as_frame(X)
+    names, found, frame = read.bags_.tolist(), read.bag_counts_.copy(), as_frame(X)
     texts = [name for name in frame.columns if str(name) in read._model.columns.texts]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # so that no fold checks again whether texts are numbers
     if read._ranges is not None:  # bags of ranges are learned from, and never judged by
-        found = found.copy()
         found[read._ranges.bags] = np.nan
     bagged = _Bagged(frame, data, names, found)
-    if times is None:
-        parts = list(_random_folds(found, folds, 2 if repeats is None else repeats, random_state))
+    if time is None:
+        parts = [*_random_folds(found, folds, 2 if repeats is None else repeats, random_state)]
     else:
-        parts = list(_later_folds(found, times, folds))
+        of_bags = BagLabels(data.labels.among(names), names)
+        parts = [*_later_folds(found, values_of_bags(time, "time", names, of_bags, _as_times), folds)]
     _require_classes(found, parts, read.classes_.tolist())
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
-    rows, failures = list[dict[str, Any]](), dict[str, str]()
-    every, finished, fitted = {**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}, 0, None
+    rows, failures, finished, fitted = list[dict[str, Any]](), dict[str, str](), 0, None
+
+    def tried(name: str, compute: Callable[[], Any]) -> Any:
+        """Return a result of a method; None if it fails, or has failed before."""
+        if name not in failures:
+            try:
+                return compute()
+            except Exception as error:
+                failures[name] = one_line(str(error)) if isinstance(error, LLPBenchError) else fault(error)
+                if len(failures) == len(candidates):
+                    told = " ".join(f"{method}: {why}" for method, why in failures.items())
+                    raise LLPBenchError(f"every method failed. {told}") from error
+        return None
+
     try:
-        with progress_display(shown=progress, notebooks=True) as bar:
+        with progress_display(shown=progress) as bar:
+            every = {**candidates, YARDSTICK: LLPClassifier(YARDSTICK)}
             task = bar.add_task("", total=len(parts) * len(every))
             for part in parts:
-                of_fold = []
+                of_fold = {}
                 for name, candidate in every.items():
                     bar.update(task, description=f"fold {finished + 1} of {len(parts)}: {name}")
-                    if name not in failures:
-                        try:
-                            scores = bagged.judged(candidate, part)
-                        except Exception as error:
-                            failures[name] = _reason(error)
-                            _require_any(candidates, failures)
-                        else:
-                            of_fold.append({"repeat": part.repeat, "fold": part.fold, "method": name, **scores})
+                    of_fold[name] = tried(name, partial(bagged.judged, candidate, part))
                     bar.advance(task)
-                rows += of_fold
+                where = {"repeat": part.repeat, "fold": part.fold}
+                rows += [{**where, "method": name, **scores} for name, scores in of_fold.items() if scores]
                 finished += 1
     except KeyboardInterrupt:
         if finished < _FEWEST_FOLDS:
             raise
     else:
-        if union is not None and union not in failures:
-            try:
-                fitted, _ = bagged.fitted(candidates[union], slice(None))
-            except Exception as error:
-                failures[union] = _reason(error)
-    _require_any(candidates, failures)
+        if union is not None:
+            fitted = tried(union, lambda: bagged.fitted(candidates[union], slice(None))[0])
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
-    candidates = {name: each for name, each in candidates.items() if name not in failures}
-    reference = union if union in candidates else str(by_fold.groupby("method")[DECIDES].mean()[[*candidates]].idxmin())
+    working = [name for name in candidates if name not in failures]
+    reference = union if union in working else str(by_fold.groupby("method")[DECIDES].mean()[working].idxmin())
     known = ~np.isnan(found).any(axis=1)  # the ratio is that of held-out to training bags, mean over folds
     ratio = float(np.mean([len(part.held) / (part.train & known).sum() for part in parts[:finished]]))
-    boards = {name: compared(by_fold, name, ratio).set_index("method") for name in candidates}
+    boards = {name: compared(by_fold, name, ratio).set_index("method") for name in working}
     unsure = {name for name, each in boards.items() if each.loc[YARDSTICK, "high"] >= 0}
     board = boards[reference].reset_index()
     best, advice = _advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
-    if times is not None:
+    if time is not None:
         advice += "\nHeld-out bags were later than the bags that methods learned from."
     if finished < len(parts):
         advice += f"\nInterrupted: the result is of {finished} of {len(parts)} folds."
@@ -212,17 +213,7 @@ def choose(
         advice += f"\nNot compared, because a fit failed: {_listed([*failures])}."
     failed = [pd.DataFrame({"method": [name], "failure": [why]}) for name, why in failures.items()]
     board = pd.concat([board.assign(failure=""), *failed], ignore_index=True)
-    return MethodChoice(board, by_fold, reference, best, advice, fitted, later=times is not None)
-
-
-def _reason(error: Exception) -> str:
-    return one_line(str(error)) if isinstance(error, LLPBenchError) else fault(error)
-
-
-def _require_any(candidates: Mapping[str, Any], failures: Mapping[str, str]) -> None:
-    if len(failures) == len(candidates):
-        told = " ".join(f"{name}: {why}" for name, why in failures.items())
-        raise LLPBenchError(f"every method failed. {told}")
+    return MethodChoice(board, by_fold, reference, best, advice, fitted, later=time is not None)
 
 
 def compared(folds: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:

@@ -140,7 +140,7 @@ class LLPClassifier(FittedClassifier):
             about rows).
         """
         data = BagData.of(X, bags, **facts)
-        if data.groupings > 1 and is_network(self.method):
+        if data.labels.copies > 1 and is_network(self.method):
             raise LLPBenchError(f"several groupings need a direct method, got {self._method!r}. Use method='bag-gp'.")
         X = data.rows(X)  # noqa: N806
         given = TrainingSet.read(X, data, self._scaling())
@@ -174,8 +174,8 @@ class LLPClassifier(FittedClassifier):
         self._hold(FittedModel(**facts, calibration=calibrated, doubts=doubts))
         same = Distinct.of_rows(train.rows)
         self.distinct_rows_ = None if same is None else len(same.first)
-        self._known, self._held_out, self._features_help = known, held_out, None
-        self._ranges = given.ranges
+        self._known, self._ranges = known, given.ranges
+        self._held_out = None if held_out is None else self._calibrated(held_out)
         self._table = data.table if given.bags.of_rows else None
         warn("doubts", "" if doubts is None else doubts.warning)
         return self

@@ -16,7 +16,7 @@ it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -25,7 +25,7 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import betaln, expit, gammaln, logit, logsumexp
 
-from llpbench.core.bags import BaggedRows, FloatArray, IntArray
+from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, BagTable
@@ -65,32 +65,21 @@ _FORMS: dict[str, Callable[..., tuple[float, float]]] = {
 """texts that state ranges, and the ends of the range from the numbers in them"""
 
 
-class RangedCounts(NamedTuple):
-    """The ends of counts; some are ranges."""
+def split_ranges(counts: Any) -> tuple[Any, Any, Any] | None:
+    """Return counts with NaN, the lower and the upper end in place of each range; None if there are no ranges."""
+    found: list[Range] = []
 
-    low: BagTable
-    high: BagTable
+    def pick(choose: Callable[[Range], float]) -> Any:
+        def of(value: Any) -> Any:
+            if (known := Range.read(value)) is None:
+                return value
+            found.append(known)
+            return choose(known)
 
-    def of(self, names: Container[Hashable]) -> RangedCounts:
-        """Return the ends of ranges of some bags, by name."""
-        return RangedCounts(self.low.of(names), self.high.of(names))
+        return _cells(counts, of)
 
-    @staticmethod
-    def split(counts: Any) -> tuple[Any, Any, Any] | None:
-        """Return counts with NaN, the lower and the upper end in place of each range; None if there are no ranges."""
-        found: list[Range] = []
-
-        def pick(choose: Callable[[Range], float]) -> Any:
-            def of(value: Any) -> Any:
-                if (known := Range.read(value)) is None:
-                    return value
-                found.append(known)
-                return choose(known)
-
-            return _cells(counts, of)
-
-        made = pick(lambda _: np.nan), pick(lambda each: each.low), pick(lambda each: each.high)
-        return made if found else None
+    parts = pick(lambda _: np.nan), pick(lambda each: each.low), pick(lambda each: each.high)
+    return parts if found else None
 
 
 def _cells(given: Any, of: Callable[[Any], Any]) -> Any:
@@ -120,11 +109,12 @@ class CountRanges:
 
     @classmethod
     def read(
-        cls, given: RangedCounts, labels: BagLabels, table: BagTable, order: Sequence[int], suppress: bool
+        cls, ends: tuple[BagTable, BagTable], labels: BagLabels, table: BagTable, order: Sequence[int], suppress: bool
     ) -> tuple[Self, set[Hashable]]:
         """Return the ranges of bags, and the names of all bags with ranges.
 
-        `table`: the known counts. `order`: positions of its classes in ascending order.
+        `ends`: all counts, with the lower and with the upper ends of ranges. `table`: the known counts. `order`:
+        positions of its classes in ascending order.
 
         With two columns, each limits the other, because both add up to the rows of a bag. Raises `LLPBenchError` for
         more than two classes. With `suppress`, bags whose ranges do not allow their number of rows are left out;
@@ -134,10 +124,10 @@ class CountRanges:
             raise LLPBenchError(
                 f"counts as ranges need two classes, got {len(order)} classes. Give NaN instead of ranges."
             )
-        low, high = (_two_columns(each, labels, table) for each in (given.low, given.high))
-        size = np.asarray(labels.sizes, dtype=np.float64)
-        if table.values.shape[1] == 1:  # of the last class named
-            low, high = (np.column_stack([size - other[:, 1], one[:, 1]]) for one, other in ((low, high), (high, low)))
+        size, at = np.asarray(labels.sizes, dtype=np.float64), ends[0].rows_of(labels)
+        low, high = (np.where((at >= 0)[:, None], end.in_order_of(table)[at], np.nan) for end in ends)
+        if low.shape[1] == 1:  # of the last class named
+            low, high = (np.column_stack([size - other[:, 0], one]) for one, other in ((low, high), (high, low)))
         low, high = low[:, list(order)], high[:, list(order)]
         least = np.maximum(np.maximum(low[:, 1], size - high[:, 0]), 0.0)
         most = np.minimum(np.minimum(high[:, 1], size - low[:, 0]), size)
@@ -146,8 +136,8 @@ class CountRanges:
         off = ranged & (least > most)
         if off.any() and not suppress:
             bag = int(off.argmax())
-            ends = list(zip(low[bag], high[bag], strict=True))
-            first, last = (f"{least:g}" if least == most else f"{least:g} to {most:g}" for least, most in ends)
+            of_bag = zip(low[bag], high[bag], strict=True)
+            first, last = (f"{least:g}" if least == most else f"{least:g} to {most:g}" for least, most in of_bag)
             raise LLPBenchError(
                 f"bag {labels.names[bag]!r} has {size[bag]:,.10g} rows, but its counts are {first} and {last} "
                 f"({plural(int(off.sum()), 'such bag')} in all). Correct them."
@@ -156,66 +146,41 @@ class CountRanges:
         bags = np.flatnonzero(ranged & ~off)
         return cls(bags, least[bags], most[bags]), {labels.names[bag] for bag in np.flatnonzero(ranged)}
 
-    def first_guess(self, counts: FloatArray, sizes: FloatArray) -> FloatArray:
-        """Return expected counts [ranges] of the last class without features. `counts` [bags, 2], NaN if unknown."""
-        return _Likelihood(counts, sizes, self).expected(None)
+    def expected(
+        self, counts: FloatArray, sizes: FloatArray | IntArray, predicted: FloatArray | None = None
+    ) -> FloatArray:
+        """Return expected counts [ranges] of the last class.
 
-    def expected(self, known: BaggedRows, held_out: FloatArray) -> FloatArray:
-        """Return expected counts [ranges] of the last class, from predictions of models without a row's bag."""
-        mean = np.bincount(known.bag_of_row, held_out[:, 1], len(known.sizes)) / known.sizes
-        likelihood = _Likelihood(known.counts, known.sizes.astype(np.float64), self)
-        return likelihood.expected(logit(mean.clip(_LEAST, 1 - _LEAST)))
-
-
-def _two_columns(end: BagTable, labels: BagLabels, table: BagTable) -> FloatArray:
-    """Return one end of all counts [bags, 2], NaN where suppressed. A single column becomes the last one."""
-    at = end.rows_of(labels)
-    found = np.where((at >= 0)[:, None], end.in_order_of(table)[at], np.nan)
-    return np.asarray(np.column_stack([np.full(len(found), np.nan), found]) if found.shape[1] == 1 else found)
-
-
-class _Likelihood:
-    """Beta-binomial likelihood of counts, some of them ranges."""
-
-    def __init__(self, counts: FloatArray, sizes: FloatArray, ranges: CountRanges) -> None:
+        `counts` [bags, 2], NaN if unknown; `sizes` [bags]. `predicted` [bags]: mean predictions of the last class by
+        models without the bag; None: without features.
+        """
         exact = np.asarray(~np.isnan(counts).any(axis=1))
-        exact[ranges.bags] = False
-        self._exact = np.flatnonzero(exact)
-        self._counts, self._sizes, self._ranges = counts[self._exact, 1].clip(min=0), sizes, ranges
-        width = ranges.high - ranges.low
+        exact[self.bags] = False
+        known, size_of_ranges = counts[exact, 1].clip(min=0), sizes[self.bags]
+        width = self.high - self.low
         points = int(min(width.max(initial=0.0) + 1, _POINTS))
-        steps = np.arange(points)
-        inside = ranges.low[:, None] + steps * np.maximum(width / max(points - 1, 1), 1.0)[:, None]
-        self._points = np.minimum(inside, ranges.high[:, None])  # [ranges, points]
-        self._outside = inside > ranges.high[:, None] + 1e-9
+        inside = self.low[:, None] + np.arange(points) * np.maximum(width / max(points - 1, 1), 1.0)[:, None]
+        values, outside = np.minimum(inside, self.high[:, None]), inside > self.high[:, None] + 1e-9
+        logits = np.zeros(len(sizes)) if predicted is None else logit(predicted.clip(_LEAST, 1 - _LEAST))
+        logits = logits - logits.mean()
 
-    def expected(self, logits: FloatArray | None) -> FloatArray:
-        """Return expected counts [ranges], given logits of mean predictions [bags]."""
-        middle = (self._ranges.low + self._ranges.high).sum() / 2
-        total = self._sizes[self._exact].sum() + self._sizes[self._ranges.bags].sum()
-        share = (self._counts.sum() + middle) / max(total, 1.0)
-        centre = float(logit(np.clip(share, 1e-4, 1 - 1e-4)))
-        away = np.zeros(len(self._sizes)) if logits is None else logits - logits.mean()
-        start, bounds = [centre, 0.0 if logits is None else 1.0, np.log(50.0)], [(-15, 15), (0, 1.5), (-1, 14)]
-        if logits is None:
-            bounds[1] = (0, 0)
-        found = minimize(lambda t: -self._value(t, away), start, bounds=bounds, method="L-BFGS-B").x
-        weights = self._of_ranges(found, away)
-        return np.asarray((np.exp(weights - logsumexp(weights, axis=1, keepdims=True)) * self._points).sum(axis=1))
+        def of_ranges(t: FloatArray) -> FloatArray:
+            """Return log probabilities [ranges, points], -inf outside a range."""
+            middle = (t[0] + t[1] * logits[self.bags])[:, None]
+            return np.where(outside, -np.inf, _beta_binomial(values, size_of_ranges[:, None], middle, t[2]))
 
-    def _value(self, t: FloatArray, away: FloatArray) -> float:
-        exact = _beta_binomial(self._counts, self._sizes[self._exact], t[0] + t[1] * away[self._exact], t[2])
-        return float(exact.sum() + logsumexp(self._of_ranges(t, away), axis=1).sum())
+        def loss(t: FloatArray) -> float:
+            of_known = _beta_binomial(known, sizes[exact], t[0] + t[1] * logits[exact], t[2])
+            return -float(of_known.sum() + logsumexp(of_ranges(t), axis=1).sum())
 
-    def _of_ranges(self, t: FloatArray, away: FloatArray) -> FloatArray:
-        """Return log probabilities [ranges, points], -inf outside a range."""
-        bags = self._ranges.bags
-        logits = (t[0] + t[1] * away[bags])[:, None]
-        found = _beta_binomial(self._points, self._sizes[bags][:, None], logits, t[2])
-        return np.asarray(np.where(self._outside, -np.inf, found))
+        share = (known.sum() + (self.low + self.high).sum() / 2) / max(sizes[exact].sum() + size_of_ranges.sum(), 1.0)
+        start = [float(logit(np.clip(share, 1e-4, 1 - 1e-4))), 0.0 if predicted is None else 1.0, np.log(50.0)]
+        bounds = [(-15, 15), (0, 0 if predicted is None else 1.5), (-1, 14)]
+        weights = of_ranges(minimize(loss, start, bounds=bounds, method="L-BFGS-B").x)
+        return np.asarray((np.exp(weights - logsumexp(weights, axis=1, keepdims=True)) * values).sum(axis=1))
 
 
-def _beta_binomial(count: FloatArray, size: FloatArray, logits: FloatArray, log_precision: float) -> FloatArray:
+def _beta_binomial(count: FloatArray, size: Any, logits: FloatArray, log_precision: float) -> FloatArray:
     """Return log probabilities; counts and sizes need not be whole."""
     share, precision = expit(logits), np.exp(log_precision)
     one, other = share * precision + 1e-9, (1 - share) * precision + 1e-9

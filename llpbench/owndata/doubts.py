@@ -33,16 +33,11 @@ def sameness_warning(proba: FloatArray, *, network: bool) -> str:
     logits = np.log(proba.clip(1e-12, 1.0))
     if len(proba) < 2 or (logits - logits.mean(axis=1, keepdims=True)).std(axis=0).max() >= _ALIKE:
         return ""
-    same = ", ".join(f"{share:.3g}" for share in proba.mean(axis=0))
+    same = f"gives all rows the same probabilities ({', '.join(f'{share:.3g}' for share in proba.mean(axis=0))})"
     if network:
-        return (
-            f"the network has collapsed: it gives all rows the same probabilities ({same}). Try another random_state "
-            "or learning_rate, or a direct method, such as auto."
-        )
-    return (
-        f"the model gives all rows the same probabilities ({same}): bags do not show that features help. Give more "
-        "bags, or bags that differ more."
-    )
+        advice = "Try another random_state or learning_rate, or a direct method, such as auto."
+        return f"the network has collapsed: it {same}. {advice}"
+    return f"the model {same}: bags do not show that features help. Give more bags, or bags that differ more."
 
 
 @runtime_checkable
@@ -99,8 +94,10 @@ class Doubts:
         bags differ less than by chance. The process does not notice this: its share of the variance depends on the
         prior if there are few bags.
         """
-        counts, classes = known.counts, _counted_classes(known.counts)
-        unexplained = union.process.unexplained if _differ_more_than_by_chance(counts) else 0.0
+        total = known.counts.sum(axis=0)
+        classes = np.flatnonzero(total >= _FEWEST_COUNTED).tolist()
+        classes = classes if len(classes) > 1 else [*range(len(total))]
+        unexplained = union.process.unexplained if _differ_more_than_by_chance(known.counts) else 0.0
         step = -(-len(known.bag_of_row) // _MOST_ROWS)
         some = Rows(*(part[::step] for part in known.rows))
         members = [log_softmax(member(some), axis=1) for member in (union.process, union.refitted, union.counted)]
@@ -117,21 +114,12 @@ def _differ_more_than_by_chance(counts: FloatArray) -> bool:
     return bool(chi_squared > (len(sizes) - 1) * (len(prior) - 1))
 
 
-def _counted_classes(counts: FloatArray) -> list[int]:
-    """Return the classes with more than a few rows; all classes if these are fewer than two."""
-    total = counts.sum(axis=0)
-    found = [label for label, number in enumerate(total) if number >= _FEWEST_COUNTED]
-    return found if len(found) > 1 else [*range(len(total))]
-
-
 def _noise(process: LogitProcess, classes: Sequence[int]) -> float:
     """Return the posterior variance of effects, divided by itself plus the squared effects (means over rows)."""
-    squares = variance = 0.0
-    for label in classes[:1] if len(process.offsets) == 1 else classes:  # with two, effects on one mirror the other
-        for effect in process.effects(label):
-            squares += effect.importance**2
-            variance += float(effect.weights @ effect.std**2)
-    return variance / max(squares + variance, 1e-12)
+    some = classes[:1] if len(process.offsets) == 1 else classes  # with two, effects on one mirror the other
+    effects = [effect for label in some for effect in process.effects(label)]
+    variance = sum(float(effect.weights @ effect.std**2) for effect in effects)
+    return variance / max(sum(effect.importance**2 for effect in effects) + variance, 1e-12)
 
 
 def _rank_correlation(one: FloatArray, other: FloatArray, classes: Sequence[int]) -> float:

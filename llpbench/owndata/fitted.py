@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,7 +24,7 @@ from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, near_names, shown
 from llpbench.data.reading_bags import as_pandas
 from llpbench.owndata.bag_data import BagData
-from llpbench.owndata.bag_effects import FEWEST_BAGS, KnownBags, added_up, held_out_predictions, shows_features_help
+from llpbench.owndata.bag_effects import KnownBags, added_up, held_out_predictions, shows_features_help
 from llpbench.owndata.columns import as_frame
 from llpbench.owndata.fitting import MOST_PADDED, FitSettings
 from llpbench.owndata.group_estimates import GroupEstimates, Groups
@@ -47,8 +48,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
     _known: BaggedRows
     """training rows of known bags; a loaded model has none"""
-    _held_out: FloatArray | None
-    _features_help: bool | None
+    _held_out: FloatArray | None = None
+    """[rows] calibrated predictions of these rows by models without their bags; None if not computed"""
 
     def _hold(self, model: FittedModel) -> None:
         self._model, bags, names = model, model.bags, model.columns.names
@@ -76,10 +77,9 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         proba = self._predicted(self._rows(X, fewest=0))
         if bags is None or not len(proba):
             return proba
-        labels = BagData.of(X, bags).labels
-        place = labels.among(self.bags_.tolist())
-        inside = place >= 0
-        warn("unknown bags", _unknown_bags(labels, inside, self.bags_.tolist()))
+        labels, known = BagData.of(X, bags).labels, self.bags_.tolist()
+        place = labels.among(known)
+        warn("unknown bags", _unknown_bags(labels, place < 0, known))
         return self._known_bags()(proba, place)
 
     def predict(self, X: Any, bags: Any = None) -> Any:
@@ -110,9 +110,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         return self._adding_up(self._predicted(self._rows(X)), data)[1]
 
     def _adding_up(self, proba: FloatArray, data: BagData) -> tuple[FloatArray, Any]:
-        """Return probabilities and labels that add up to counts of bags, from predictions (labels only without
-        weights).
-        """
+        """Return probabilities and labels that add up to counts of bags (labels: without weights)."""
         labels, found = self._counts_of_whole(data)
         nothing, weights = np.empty((len(proba), 0)), data.labels.weights
         whole = BaggedRows(Rows(nothing, nothing, nothing), labels.index(), found)
@@ -207,10 +205,9 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
             raise LLPBenchError(f"{argument('among')} must name two classes or more of {classes}, got {[*among]!r}.")
         chosen, names = some if len(some) < len(classes) else None, [str(each) for each in labels.columns or [name]]
         estimates = GroupEstimates(groups, labels.names, names, classes, chosen, copies.ratio, self.random_state)
-        if whole.known.all() and facts.of_rows and not facts.deviation:
-            table = estimates.from_table(whole)
-            if table is not None:
-                return table
+        exact = whole.known.all() and facts.of_rows and not facts.deviation
+        if exact and (table := estimates.from_table(whole)) is not None:
+            return table
         if (draws := ProcessDraws.of(model.predictor)) is None:
             raise LLPBenchError(
                 f"estimate needs a model of 'bag-gp' or auto, got one of "
@@ -221,18 +218,18 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         )
 
     def _told_of_known_groups(self, groups: Groups, labels: BagLabels) -> str:
-        given = {*labels.names}
-        places = {name: place for place, name in enumerate(self.bags_.tolist()) if name not in given}
+        given, counts = {*labels.names}, self.bag_counts_
+        bags = ((place, name) for place, name in enumerate(self.bags_.tolist()) if name not in given)
+        places = {name: place for place, name in bags if not np.isnan(counts[place]).any()}
         keys = groups.labels.itertuples(index=False, name=None)
         known = [places[name] for key in keys if (name := key[0] if len(key) == 1 else key) in places]
-        known = [place for place in known if not np.isnan(self.bag_counts_[place]).any()]
         if not known:
             return ""
-        first, label = known[0], len(self.classes_) - 1
+        first, label = known[0], self.classes_.tolist()[-1]
         return (
             f"{plural(len(known), 'group')} {verb(len(known), 'is a bag', 'are bags')} of fit, whose counts are known: "
-            f"{self.bag_counts_[first, label]:,.10g} of {self.bag_sizes_[first]:,.10g} are "
-            f"{self.classes_.tolist()[label]!r} in {self.bags_[first]!r}. These estimates use only the bags given here."
+            f"{counts[first, -1]:,.10g} of {self.bag_sizes_[first]:,.10g} are {label!r} in {self.bags_[first]!r}. "
+            "These estimates use only the bags given here."
         )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -272,21 +269,18 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         `disaggregate`, and `sample_weight` is that of `fit`.
         """
         rows = self._rows(X)
-        data = BagData.of(
-            X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight, unmatched=unmatched
-        )
+        known = {"proportions": proportions, "counts": counts, "sample_weight": sample_weight}
+        data = BagData.of(X, bags, **known, unmatched=unmatched)
         table, drop = data.table, data.drop_unmatched
         labels, found = self._counts_of(data, self._table if table is None else table, drop or table is None)
         if drop:
             inside = labels.of_row >= 0
             rows, labels = Rows(*(each[inside] for each in rows)), labels.of_rows(inside)
         _require_bags(labels)
-        labels.require_people()
         whole, _ = in_bags(rows, labels, found)
         if not whole.known.any():
-            raise LLPBenchError(
-                f"at least one bag must have known counts, got {plural(len(labels.names), 'bag')} without."
-            )
+            told = f"at least one bag must have known counts, got {plural(len(labels.names), 'bag')} without."
+            raise LLPBenchError(told)
         return coarse_criteria(self._predicted(whole.rows), whole)
 
     def effects(self, label: Hashable = None) -> FeatureEffects:
@@ -300,9 +294,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
             raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
         effects = getattr(self._model.predictor, "effects", None)
         if effects is None:
-            raise LLPBenchError(
-                f"a model of {self.method!r} has no effects. Fit one with {_BAG_GP}, without an ensemble."
-            )
+            told = f"a model of {self.method!r} has no effects. Fit one with {_BAG_GP}, without an ensemble."
+            raise LLPBenchError(told)
         place = len(known) - 1 if label is None else known.index(label)
         found = self._model.columns.named(effects(place))
         return FeatureEffects(replace(each, label=known[place]) for each in found)
@@ -327,25 +320,22 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
     def _predicted(self, rows: Rows) -> FloatArray:
         if not len(rows.numeric):
-            return np.zeros((0, self.bag_counts_.shape[1]))
+            return np.zeros((0, len(self.classes_)))
         with self._threads(len(rows.numeric)):
-            proba = self._probabilities(self._model.predictor, rows, self.bag_counts_.shape[1])
+            return self._calibrated(self._probabilities(self._model.predictor, rows, len(self.classes_)))
+
+    def _calibrated(self, proba: FloatArray) -> FloatArray:
         return proba if self._model.calibration is None else self._model.calibration(proba)
 
     def _known_bags(self) -> KnownBags:
         if self._model.known_bags is None:
-            known = np.asarray(~np.isnan(self.bag_counts_).any(axis=1))
-            held_out = self._held_out
-            if held_out is None:
+            if self._held_out is None:
                 with self._threads(len(self._known.bag_of_row)):
                     held_out = self._held_out_predictions(self._known, self._model.columns.cardinalities)
-            if held_out is not None and self._model.calibration is not None:
-                held_out = self._model.calibration(held_out)
-            if held_out is not None:
-                self._features_help = shows_features_help(self._known, held_out)
-            learned = KnownBags.learn(self._known, self._predicted(self._known.rows), held_out)
+                self._held_out = None if held_out is None else self._calibrated(held_out)
+            learned = KnownBags.learn(self._known, self._predicted(self._known.rows), self._held_out)
             effects = np.full(self.bag_counts_.shape, np.nan)
-            effects[known] = learned.effects
+            effects[~np.isnan(self.bag_counts_).any(axis=1)] = learned.effects
             self._model = replace(self._model, known_bags=replace(learned, effects=effects))
         assert self._model.known_bags is not None
         return self._model.known_bags
@@ -356,18 +346,14 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         They do if held-out predictions of bags are significantly better than the mean share.
         """
         self._require_fitted()
-        if hasattr(self, "_known"):
-            self._known_bags()
-        return getattr(self, "_features_help", None)
+        self._known_bags()
+        return None if self._held_out is None else shows_features_help(self._known, self._held_out)
 
     def _held_out_predictions(self, known: BaggedRows, cardinalities: tuple[int, ...]) -> FloatArray | None:
-        """Return held-out predictions [rows, classes] of bags with known counts; None if there are too few bags."""
-
         def learn(part: BaggedRows, rows: Rows) -> FloatArray:
-            predictor = self._predictor(part, cardinalities, 1)
-            return self._probabilities(predictor, rows, part.counts.shape[1])
+            return self._probabilities(self._predictor(part, cardinalities, 1), rows, part.counts.shape[1])
 
-        return held_out_predictions(known, learn, self.random_state) if len(known.sizes) >= FEWEST_BAGS else None
+        return held_out_predictions(known, learn, self.random_state)
 
     def _counts_of(
         self, data: BagData, table: BagTable | None, drop_unmatched: bool = False
@@ -379,34 +365,31 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
             raise LLPBenchError(f"counts as ranges work only in fit. {advice}")
         if table is None:
             return labels, self._counts_of_fit(labels)
-        table = replace(table, at_fit=False)
-        known = self.classes_.tolist()
+        table, classes, facts = replace(table, at_fit=False), self.classes_.tolist(), self._model.bags
+        known: list[Hashable] | None = classes
         if table.columns and len(table.columns) > 1:
             known = None
         elif table.values.shape[1] > 1:  # an array or lists, as in fit: columns have no names, only an order
-            known = [known[place] for place in self._model.bags.order]
-        elif len(known) == 2:  # the counted class is last: the named one, or that of `fit`
+            known = [classes[place] for place in facts.order]
+        elif len(classes) == 2:  # the counted class is last: the named one, or that of `fit`
             only = table.columns[0] if table.columns else None
-            positive = known.index(only) if only in known else self._model.bags.positive
-            known = [known[1 - positive], known[positive]]
+            positive = classes.index(only) if only in classes else facts.positive
+            known = [classes[1 - positive], classes[positive]]
         named = table.classes(known)
-        if set(named) != set(self.classes_.tolist()):
-            raise LLPBenchError(f"the {table.what} must be of the classes {self.classes_.tolist()}, got {named}.")
-        place = [named.index(label) for label in self.classes_.tolist()]
+        if {*named} != {*classes}:
+            raise LLPBenchError(f"the {table.what} must be of the classes {classes}, got {named}.")
         labels = labels.matched(table, drop_unmatched=drop_unmatched)
-        return labels, table.counts(labels, self._model.bags.deviation)[:, place]
+        return labels, table.counts(labels, facts.deviation)[:, [named.index(label) for label in classes]]
 
     def _counts_of_whole(self, data: BagData) -> tuple[BagLabels, FloatArray]:
         labels, found = self._counts_of(data, data.table)
         _require_bags(labels)
-        labels.require_people()
         return labels, found
 
     def _counts_of_fit(self, labels: BagLabels) -> FloatArray:
         place = {name: index for index, name in enumerate(self.bags_.tolist())}
-        lacking = [name for name in labels.names if name not in place]
-        if lacking:
-            there = set(labels.names)
+        if lacking := [name for name in labels.names if name not in place]:
+            there = {*labels.names}
             near = near_names(lacking, [name for name in place if name not in there])
             raise LLPBenchError(
                 f"{plural(len(lacking), 'bag')} ({shown(lacking)}) {verb(len(lacking), 'was', 'were')} not in fit"
@@ -426,14 +409,13 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         return np.asarray(self.bag_counts_[at])
 
 
-def _unknown_bags(labels: BagLabels, inside: BoolArray, known: Sequence[Hashable]) -> str:
-    """Return a message if at least half of the rows are not `inside` bags of `fit`; refuse labels of another type."""
-    if labels.names and not inside.any() and _kinds(labels.names).isdisjoint(_kinds(known)):
+def _unknown_bags(labels: BagLabels, strange: BoolArray, known: Sequence[Hashable]) -> str:
+    """Return a message if at least half of the rows are in `strange` bags; refuse labels of another type."""
+    if labels.names and strange.all() and _kinds(labels.names).isdisjoint(_kinds(known)):
         raise LLPBenchError(
             f"bag labels look like {labels.names[0]!r}, but fit saw labels like {known[0]!r}; none match. Give labels "
             "of the same type."
         )
-    strange = ~inside
     if strange.mean() < _MANY_UNKNOWN:
         return ""
     examples = [labels.names[place] for place in dict.fromkeys(labels.of_row[strange].tolist()) if place >= 0][:2]
@@ -454,6 +436,7 @@ def _kinds(names: Sequence[Hashable]) -> set[tuple[bool, ...]]:
 def _require_bags(labels: BagLabels) -> None:
     if alone := int((labels.of_row < 0).sum()):
         raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
+    labels.require_people()
 
 
 def coarse_criteria(proba: FloatArray, bags: BaggedRows) -> dict[str, float]:
@@ -463,7 +446,7 @@ def coarse_criteria(proba: FloatArray, bags: BaggedRows) -> dict[str, float]:
     """
     known = np.flatnonzero(bags.known)
     order = known[np.argsort(-bags.sizes[known], kind="stable")]
-    sums: dict[str, float] = {}
+    sums: dict[str, float] = defaultdict(float)
     while len(order):
         longest = int(bags.sizes[order[0]])
         alike = int((2 * bags.sizes[order] >= longest).sum())
@@ -471,7 +454,7 @@ def coarse_criteria(proba: FloatArray, bags: BaggedRows) -> dict[str, float]:
         counts = bags.proportions[some] * bags.sizes[some, None]
         holdout = Holdout(bags.rows, bags.padded(some, longest), counts, labels=None)
         for name, value in holdout_criteria(proba, holdout).items():
-            sums[name] = sums.get(name, 0.0) + value * len(some)
+            sums[name] += value * len(some)
     means = {name for name, each in CRITERIA.items() if each.regime == "coarse"}.difference(_RISKS)
     return {name: total / len(known) for name, total in sums.items() if name in means}
 

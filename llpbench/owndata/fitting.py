@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, is_dataclass, replace
 from numbers import Real
 from typing import Any, get_args
 
@@ -40,7 +40,6 @@ from llpbench.training.pretrained import Pretrainer
 from llpbench.training.specification import make_cell
 
 _PRETRAININGS = ("none", *get_args(Tasks))
-_DEFAULT_ENCODER = "mlp"
 AUTO = "bag-gp-gbdt"
 """Method of `method="auto"`."""
 YARDSTICK = "bag-share"
@@ -84,43 +83,26 @@ def takes_encoder(method: str) -> bool:
     return bool(getattr(method_on_bags(method), "takes_encoder", False))
 
 
+@dataclass(eq=False, repr=False)
 class FitSettings(BaseEstimator):  # type: ignore[misc]
     """A method and the settings of its fits. Those of networks are checked for direct methods, too."""
 
-    def __init__(
-        self,
-        method: str = "auto",
-        *,
-        params: Mapping[str, Any] | None = None,
-        ensemble: int = 1,
-        random_state: int = 0,
-        encoder: str = "mlp",
-        encoder_params: Mapping[str, Any] | None = None,
-        pretraining: str = "none",
-        pretraining_params: Mapping[str, Any] | None = None,
-        epochs: int = 100,
-        patience: int = 10,
-        bags_per_step: int = Protocol.bags_per_step,
-        validation: float = 0.1,
-        device: str = "auto",
-        n_jobs: int | None = None,
-        numbers: str | None = None,
-    ) -> None:
-        self.method = method
-        self.params = params
-        self.ensemble = ensemble
-        self.random_state = random_state
-        self.encoder = encoder
-        self.encoder_params = encoder_params
-        self.pretraining = pretraining
-        self.pretraining_params = pretraining_params
-        self.epochs = epochs
-        self.patience = patience
-        self.bags_per_step = bags_per_step
-        self.validation = validation
-        self.device = device
-        self.n_jobs = n_jobs
-        self.numbers = numbers
+    method: str = "auto"
+    _: KW_ONLY
+    params: Mapping[str, Any] | None = None
+    ensemble: int = 1
+    random_state: int = 0
+    encoder: str = "mlp"
+    encoder_params: Mapping[str, Any] | None = None
+    pretraining: str = "none"
+    pretraining_params: Mapping[str, Any] | None = None
+    epochs: int = 100
+    patience: int = 10
+    bags_per_step: int = Protocol.bags_per_step
+    validation: float = 0.1
+    device: str = "auto"
+    n_jobs: int | None = None
+    numbers: str | None = None
 
     @property
     def _method(self) -> str:
@@ -154,11 +136,10 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
         return members[0] if ensemble == 1 else MeanPredictor(members)
 
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
-        same = None if isinstance(predictor, NetworkPredictor) else Distinct.of_rows(rows)
         with _own_code(self._method):
             if isinstance(predictor, NetworkPredictor):
-                made = predictor.on(rows, self.device)
-            elif same is None:
+                made = predictor(rows, self.device)
+            elif (same := Distinct.of_rows(rows)) is None:
                 made = predictor(rows)
             else:
                 made = np.asarray(predictor(Rows(*(part[same.first] for part in rows))))[same.place]
@@ -183,8 +164,7 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
                 limits.enter_context(limit_threads(threads))
             if small:
                 limits.enter_context(threadpool_limits(1, "blas"))
-                affinity = getattr(os, "sched_getaffinity", None)
-                cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+                cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
                 limits.enter_context(with_workers(cores if threads == -1 else threads))
             yield
 
@@ -193,11 +173,10 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
             require_whole(name, getattr(self, name), int(name != "random_state"))
         if self.pretraining not in _PRETRAININGS:
             raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {self.pretraining!r}")
-        if self.pretraining != "none" and not takes_encoder(self.method):
-            raise LLPBenchError(f"method {self._method!r} has no encoder to pretrain. Leave pretraining out.")
         sizes: Any = getattr(ENCODERS.get(self.encoder), "Params", None)
-        if self.encoder != _DEFAULT_ENCODER and not takes_encoder(self.method):
-            raise LLPBenchError(f"method {self._method!r} has no encoder, got {self.encoder!r}. Leave encoder out.")
+        for name, usual in (("pretraining", "none"), ("encoder", FitSettings.encoder)):
+            if (given := getattr(self, name)) != usual and not takes_encoder(self.method):
+                raise LLPBenchError(f"method {self._method!r} has no encoder, got {name} {given!r}. Leave {name} out.")
         require_device_name(self.device)
         if isinstance(sizes, type) and is_dataclass(sizes):
             read_params(sizes, self.encoder_params or {}, owner=self.encoder)
@@ -234,10 +213,7 @@ class NetworkPredictor:
     weights: list[dict[str, FloatArray]]
     """parameters and buffers by name, for each member"""
 
-    def __call__(self, rows: Rows) -> FloatArray:
-        return self.on(rows, "auto")
-
-    def on(self, rows: Rows, where: str) -> FloatArray:
+    def __call__(self, rows: Rows, where: str = "auto") -> FloatArray:
         """Return predictions [rows, classes], computed on a device."""
         cell, schema, device = Cell.of(self.spec), Schema(**self.schema), pick_device(where)
         method: Method = _method(cell)
@@ -272,8 +248,7 @@ def _fit_networks(
     seed, protocol = settings.random_state, Protocol(settings.epochs, settings.patience, settings.bags_per_step)
     held = _held_out(bags, settings.validation, seed)
     train, validation = _in_parts(bags.some(~held), generator(seed, "parts of bags")), bags.some(held)
-    every = np.arange(len(validation.sizes))
-    index = validation.padded(every, int(validation.sizes.max()))
+    index = validation.padded(np.arange(len(validation.sizes)), int(validation.sizes.max()))
     holdout = Holdout(validation.rows, index, validation.counts, labels=None)
     schema = _schema(train, cardinalities, protocol.bags_per_step)
     task = Task(schema, train, holdout, holdout, None, train, manifest="", fingerprint="")
@@ -351,10 +326,9 @@ def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:
     parts = -(-bags.sizes // _LARGEST_IN_STEP)
     if (parts == 1).all():
         return bags
-    order = np.split(bags.bag_by_bag, np.cumsum(bags.sizes)[:-1])
     pieces = [
         piece
-        for rows, number in zip(order, parts, strict=True)
+        for rows, number in zip(bags.index, parts, strict=True)
         for piece in (np.array_split(rng.permutation(rows), number) if number > 1 else [rows])
     ]
     sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)
@@ -362,14 +336,9 @@ def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:
     return replace(bags, index=Ragged(np.concatenate(pieces), sizes), counts=share * sizes[:, None])
 
 
-def progress_display(*, shown: bool = True, notebooks: bool = False) -> Progress:
-    """Return a display of progress, which is hidden unless it is `shown` in a terminal (or in a notebook).
-
-    The time left is shown for tasks with a total.
-    """
+def progress_display(*, shown: bool = True) -> Progress:
+    """Return a display of progress with the time left, which is hidden outside terminals and notebooks."""
     console = Console(stderr=True, highlight=False)
-    live = (console.is_terminal and not os.environ.get("NO_COLOR")) or (notebooks and console.is_jupyter)
+    hidden = not (shown and (console.is_jupyter or (console.is_terminal and not os.environ.get("NO_COLOR"))))
     columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    return Progress(
-        *columns, BarColumn(), TimeRemainingColumn(), console=console, transient=True, disable=not (shown and live)
-    )
+    return Progress(*columns, BarColumn(), TimeRemainingColumn(), console=console, transient=True, disable=hidden)

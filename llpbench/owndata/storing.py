@@ -16,6 +16,7 @@ import io
 import json
 import os
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -35,13 +36,8 @@ from llpbench.owndata.doubts import Doubts
 _FORMAT = 9
 """Version of the format; increased when older models can no longer be read."""
 FILE, HEADER = "model.skops", "llpbench.json"
-_ROOMS = (
-    "llpbench.blocks.",
-    f"{METHODS.package}.",
-    "llpbench.owndata.",
-    "llpbench.data.tasks.",
-    "llpbench.core.numbers.",
-)
+_OURS = ("llpbench.blocks.", "llpbench.owndata.", "llpbench.data.tasks.", "llpbench.core.numbers.")
+_ROOMS = (*_OURS, f"{METHODS.package}.")
 """Beginnings of the names of classes that may be stored."""
 _ALSO = ("llpbench.core.bags.Schema", "llpbench.core.method.DirectParams", "xgboost.core.Booster")
 
@@ -122,7 +118,7 @@ class FittedModel:
         """Return settings and model that `write` wrote. Raises `LLPBenchError` if missing, damaged or forged."""
         import skops.io
 
-        file = folder / FILE
+        file, model, again = folder / FILE, f"the model in {str(folder)!r}", "Fit it again."
         if not file.is_file():
             raise LLPBenchError(f"{str(folder)!r} is not a model: it has no {FILE}. Give the folder that fit saved.")
         try:
@@ -130,39 +126,30 @@ class FittedModel:
                 require_unpackable(archive, file)
                 header = json.loads(archive.read(HEADER))
             version, method = header["llpbench"], str(header["method"])
-        except LLPBenchError:
-            raise
-        except Exception as error:  # a damaged file can have any content
-            raise LLPBenchError(
-                f"file {str(file)!r} is damaged or not a model. Fit and save the model again."
-            ) from error
-        model, again = f"the model in {str(folder)!r}", "Fit it again."
-        if header.get("format") == _FORMAT and method not in METHODS.names():
-            raise LLPBenchError(
-                f"{model} needs method {method!r} of a plugin that is not loaded. Use --plugin FILE.py (in Python, "
-                "import the file first)."
-            )
-        if header.get("format") != _FORMAT or header != _header(method) | {"llpbench": version}:
-            raise LLPBenchError(
-                f"{model} was written by llpbench {version} with other code of {method!r} or in another format, and "
-                f"this is {__version__}. {again}"
-            )
-        try:
+            if header.get("format") == _FORMAT and method not in METHODS.names():
+                raise LLPBenchError(
+                    f"{model} needs method {method!r} of a plugin that is not loaded. Use --plugin FILE.py (in Python, "
+                    "import the file first)."
+                )
+            if header.get("format") != _FORMAT or header != _header(method) | {"llpbench": version}:
+                raise LLPBenchError(
+                    f"{model} was written by llpbench {version} with other code of {method!r} or in another format, "
+                    f"and this is {__version__}. {again}"
+                )
             types = skops.io.get_untrusted_types(file=file)
             trusted = [name for name in types if _is_stored(name, header["module"])]
             if unknown := [name for name in types if name not in trusted and name.startswith("llpbench.")]:
-                raise LLPBenchError(
-                    f"{model} was saved by another version of llpbench, which had {unknown[0]}. {again}"
-                )
+                told = f"{model} was saved by another version of llpbench, which had {unknown[0]}. {again}"
+                raise LLPBenchError(told)
             content = skops.io.load(file, trusted=trusted)
             settings, found = dict(content["settings"]), content["model"]
-            parts = (found, found.bags) if isinstance(found, FittedModel) and isinstance(found.bags, BagFacts) else ()
-            if not parts or any({each.name for each in fields(part)} != vars(part).keys() for part in parts):
-                raise TypeError("its content is not a fitted model of this version")
+            for part, kind in ((found, FittedModel), (found.bags, BagFacts)):
+                if type(part) is not kind or {each.name for each in fields(kind)} != vars(part).keys():
+                    raise TypeError("its content is not a fitted model of this version")
         except LLPBenchError:
             raise
-        except Exception as error:  # a forged file can have any content
-            raise LLPBenchError(f"{model} cannot be read: {one_line(error)}. {again}") from error
+        except Exception as error:  # a damaged or forged file can have any content
+            raise LLPBenchError(f"{model} is damaged, and cannot be read: {one_line(error)}. {again}") from error
         return settings, found
 
 
@@ -187,13 +174,9 @@ def require_free(folder: Path) -> None:
 
 def _is_stored(name: str, plugin: str) -> bool:
     """Return whether a name is that of a class that may be stored. Functions may not: loading could call them."""
-    if name in _ALSO:
-        return True
     module, _, kind = name.rpartition(".")
-    if not (name.startswith(_ROOMS) or module == plugin):
-        return False
-    try:
-        value = getattr(importlib.import_module(module), kind, None)
-    except ImportError:
-        return False
-    return isinstance(value, type) and value.__module__ == module
+    with suppress(ImportError):
+        if name.startswith(_ROOMS) or module == plugin:
+            value = getattr(importlib.import_module(module), kind, None)
+            return isinstance(value, type) and value.__module__ == module
+    return name in _ALSO

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Container, Hashable, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -78,8 +79,9 @@ class TrainingSet:
         if self.ranges is None or held_out is None or not len(self.ranges.bags):
             return self
         bags, counts, people = self.ranges.bags, self.train.counts.copy(), self.bags.counts.copy()
-        of_known = replace(self.ranges, bags=(np.cumsum(self.train.known) - 1)[bags])
-        expected, size = of_known.expected(self.known, held_out), self.train.sizes[bags]
+        known, of_known = self.known, replace(self.ranges, bags=(np.cumsum(self.train.known) - 1)[bags])
+        mean = np.bincount(known.bag_of_row, held_out[:, 1], len(known.sizes)) / known.sizes
+        expected, size = of_known.expected(known.counts, known.sizes, mean), self.train.sizes[bags]
         counts[bags] = np.column_stack([size - expected, expected])
         people[bags] = counts[bags] * (self.bags.sizes[bags] / size)[:, None]
         train = replace(self.train, counts=counts)
@@ -103,25 +105,21 @@ class TrainingSet:
         classes = [named[place] for place in order]
         of_bags = of_bags.matched(table, drop_unmatched=data.drop_unmatched)
         of_bags.require_people()
-        if deviation >= of_bags.sizes.max():
-            warn(
-                "large noise",
-                f"noise has a standard deviation of {deviation:,.6g}, but the largest bag has "
-                f"{of_bags.sizes.max():,.6g} rows, so counts say very little about a bag. Check that "
-                f"{argument('noise=')} is a scale of counts, not of shares or of a budget.",
-            )
+        if deviation >= (largest := of_bags.sizes.max()):
+            told = f"noise has a standard deviation of {deviation:,.6g}, but the largest bag has {largest:,.6g} rows"
+            scale = f"{argument('noise=')} is a scale of counts, not of shares or of a budget"
+            warn("large noise", f"{told}, so counts say very little about a bag. Check that {scale}.")
         _require_people_in_rows(frame, of_bags, table, data)
-        hint, suppress = _weights_hint(frame, of_bags, table, data.counted), data.suppress_impossible
-        found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=suppress, hint=hint)
+        hint, ignored = _weights_hint(frame, of_bags, table, data.counted), data.suppress_impossible
+        found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=ignored, hint=hint)
         found = found[:, order]
         if sampled or as_shares:
             warn("total", table.likely_total())
         suppressed, ranges, of_ranges = int((~table.known(of_bags)).sum()), None, set[Hashable]()
         if data.ranges is not None:
-            ranges, of_ranges = CountRanges.read(data.ranges, of_bags, table, order, suppress)
-            size = np.asarray(of_bags.sizes, dtype=np.float64)
-            guess = ranges.first_guess(found, size)
-            found[ranges.bags] = np.column_stack([size[ranges.bags] - guess, guess])
+            ranges, of_ranges = CountRanges.read(data.ranges, of_bags, table, order, ignored)
+            guess = ranges.expected(found, of_bags.sizes)
+            found[ranges.bags] = np.column_stack([of_bags.sizes[ranges.bags] - guess, guess])
             suppressed -= len(of_ranges)
         exact = table.is_counts and data.counted == "rows" and not deviation and of_bags.weights is None
         warn("missing counts", _missing_counts(table, of_bags, named, of_ranges, of_rows=exact))
@@ -165,12 +163,11 @@ class TrainingSet:
                 f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add bags with "
                 "another class."
             )
-        columns_of = [order.index(place) for place in range(len(order))]
-        nameless = table.columns is None or table.values.shape[1] == 1
+        places = np.argsort(order).tolist()
         facts = BagFacts(
             classes=classes,
-            order=columns_of,
-            positive=columns_of[-1] if nameless else len(order) - 1,
+            order=places,
+            positive=places[-1] if table.columns is None or table.values.shape[1] == 1 else len(order) - 1,
             names=of_bags.names,
             counts=found,
             sizes=of_bags.sizes,
@@ -178,7 +175,7 @@ class TrainingSet:
             of_rows=data.counted == "rows" and data.ranges is None,
             left_out=left_out,
             keys=keys,
-            groupings=data.groupings,
+            groupings=data.labels.copies,
         )
         return cls(columns, train, known, facts, ranges)
 
@@ -187,13 +184,10 @@ def _ascending(classes: Sequence[Hashable]) -> list[int]:
     """Return the positions of the classes in ascending order. Raises `LLPBenchError` for repeated or mixed classes."""
     if len(classes) < 2 or len(set(classes)) < len(classes):
         raise LLPBenchError(f"classes must be at least two, without repeats, got {list(classes)}")
-    mixed = f"classes must be all texts or all numbers, got {list(classes)}"
-    if not all(isinstance(label, TEXT_TYPES) for label in classes):
-        raise LLPBenchError(mixed)
-    try:
-        return sorted(range(len(classes)), key=lambda place: classes[place])  # type: ignore[arg-type,return-value]
-    except TypeError as error:
-        raise LLPBenchError(mixed) from error
+    with suppress(TypeError):  # numbers and texts cannot be compared
+        if all(isinstance(label, TEXT_TYPES) for label in classes):
+            return sorted(range(len(classes)), key=classes.__getitem__)  # type: ignore[arg-type]
+    raise LLPBenchError(f"classes must be all texts or all numbers, got {list(classes)}")
 
 
 def _require_classes(classes: int, rows: int) -> None:
@@ -205,11 +199,8 @@ def _require_classes(classes: int, rows: int) -> None:
 
 
 def _require_no_shares(table: BagTable) -> None:
-    if not table.is_counts or table.values.shape[1] > 1:
-        return
-    known = table.values[np.isfinite(table.values)]
-    broken = known[np.abs(known - np.rint(known)) > 1e-6]
-    if len(broken):
+    broken = table.values[np.abs(table.values - np.rint(table.values)) > 1e-6]
+    if len(broken) and table.is_counts and table.values.shape[1] == 1:
         shares = either("shares as proportions=", "shares in --proportions")
         raise LLPBenchError(
             f"counts must be whole numbers, got {broken[0]:g}. Give {shares}, fractional counts for both classes, or "
@@ -224,14 +215,13 @@ def _missing_counts(
     sizes = dict(zip(labels.names, labels.sizes, strict=True))
     told = []
     for name, values in zip(table.names, table.values, strict=True):
-        missing = np.isnan(values)
-        if name not in sizes or name in besides or not missing.any():
+        if name not in sizes or name in besides or not (missing := np.isnan(values)).any():
             continue
         of = "all classes" if missing.all() else ", ".join(repr(named[int(place)]) for place in np.flatnonzero(missing))
         rest = sizes[name] - np.nansum(values)
-        known = of_rows and missing.sum() == 1 and len(values) > 1 and rest >= 0
-        remark = f"; with {sizes[name]:g} rows and the other counts, it would be {rest:g}" if known else ""
-        told.append(f"{name!r} ({table.what[:-1]} of {of}{remark})")
+        if of_rows and missing.sum() == 1 < len(values) and rest >= 0:
+            of += f"; with {sizes[name]:g} rows and the other counts, it would be {rest:g}"
+        told.append(f"{name!r} ({table.what[:-1]} of {of})")
     if not told:
         return ""
     more = f", and {len(told) - _MOST_NAMED:,} more" if len(told) > _MOST_NAMED else ""
@@ -251,21 +241,19 @@ def _weights_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, count
     known = np.isfinite(total)
     if not known.any() or (total == labels.sizes)[known].all() or np.median(total[known]) < _FEWEST_PEOPLE:
         return ""
-    inside, numbers = labels.of_row >= 0, frame.select_dtypes("number")
-    for place, name in enumerate(numbers.columns):
-        values = numbers.iloc[:, place].to_numpy(dtype=np.float64, na_value=np.nan)[inside]
+    inside = labels.of_row >= 0
+    for name, column in frame.select_dtypes("number").items():
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)[inside]
         if not np.isfinite(values).all() or (values < 0).any():
             continue
         sums = np.bincount(labels.of_row[inside], values, len(labels.names))
         if (np.abs(sums - total) < 0.5)[known].mean() >= _NEARLY_ALL:
             use = either(f"sample_weight=X[{name!r}]", f"--weight-column {shlex.quote(str(name))}")
-            told = (
-                f"Column {name!r} adds up to the counts, so rows stand for several people. Use it as weights ({use})."
-            )
-            if counted != "rows":
-                mode = argument("sampled=True" if counted == "whole bags" else "as_shares=True")
-                raise LLPBenchError(f"{told} Leave {mode} out.")
-            return told
+            told = f"Column {name!r} adds up to the counts: rows stand for several people. Use it as weights ({use})."
+            if counted == "rows":
+                return told
+            mode = argument("sampled=True" if counted == "whole bags" else "as_shares=True")
+            raise LLPBenchError(f"{told} Leave {mode} out.")
     return ""
 
 
@@ -283,7 +271,7 @@ def _require_people_in_rows(frame: pd.DataFrame, labels: BagLabels, table: BagTa
     if not many or (sizes <= (_FEW_LINES if repeated else 1)).mean() < _NEARLY_ALL:
         return
     lines = "every bag has one row" if (sizes == 1).all() else "bags have only one row or few rows"
-    columns = f" {argument('X')} has these as features ({', '.join(map(repr, repeated))})." if repeated else ""
+    columns = f" {argument('X')} has these as features ({_listed(repeated)})." if repeated else ""
     message = (
         f"{lines}, but {table.what} of many people, such as bag {table.names[0]!r}.{columns} Rows must "
         "be people, or groups of people with weights. To estimate a table of groups by outcomes from such a file, use "
@@ -295,17 +283,18 @@ def _require_people_in_rows(frame: pd.DataFrame, labels: BagLabels, table: BagTa
 
 
 def _identifiers(frame: pd.DataFrame) -> str:
-    found = [str(name) for place, name in enumerate(frame.columns) if _is_identifier(frame.iloc[:, place])]
-    if not found:
-        return ""
-    return (
-        f"some features look like identifiers (almost all values differ): {', '.join(map(repr, found))}. To leave them "
-        f"out: {_leaving_out(found)}."
-    )
+    found = [str(name) for name, column in frame.items() if _is_identifier(column)]
+    return _with_advice(f"some features look like identifiers (almost all values differ): {_listed(found)}", found)
 
 
-def _leaving_out(names: list[str]) -> str:
-    return either(f"X.drop(columns={names})", f"--leave-out {shlex.quote(csv_line(names))}")
+def _with_advice(message: str, names: list[str]) -> str:
+    """Return a message with the advice to leave columns out; "" without columns."""
+    way = either(f"X.drop(columns={names})", f"--leave-out {shlex.quote(csv_line(names))}")
+    return f"{message}. To leave {verb(len(names), 'it', 'them')} out: {way}." if names else ""
+
+
+def _listed(names: Iterable[object]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def _is_identifier(series: pd.Series) -> bool:
@@ -330,24 +319,20 @@ def _bag_columns(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) 
         return ""
     first = train.bag_by_bag[np.cumsum(train.sizes) - train.sizes]
     names, repeats_counts = [], []
-    for place, name in enumerate(frame.columns):
-        codes, values = pd.factorize(frame.iloc[:, place], use_na_sentinel=False)
+    for name, rows in frame.items():
+        codes, values = pd.factorize(rows, use_na_sentinel=False)
         if name in keys or len(values) < 2 or not (codes == codes[first][train.bag_of_row]).all():
             continue
-        column = frame.iloc[first, place]
+        column = rows.iloc[first]
         number = is_numeric(column, "X")
         if len(values) >= _NEARLY_ALL * bags and (not number or _counts_bags(column)):
             names.append(str(name))
         elif number and _repeats_counts(column.to_numpy(dtype=np.float64, na_value=np.nan), train):
             repeats_counts.append(str(name))
-    told = [f"different values in all bags: {', '.join(map(repr, names))}"] if names else []
-    told += [f"counts or shares of the bags: {', '.join(map(repr, repeats_counts))}"] if repeats_counts else []
-    if not told:
-        return ""
-    return (
-        f"some features identify bags ({'; '.join(told)}). They explain the counts without any other feature. To leave "
-        f"them out: {_leaving_out([*names, *repeats_counts])}."
-    )
+    kinds = (("different values in all bags", names), ("counts or shares of the bags", repeats_counts))
+    told = "; ".join(f"{kind}: {_listed(some)}" for kind, some in kinds if some)
+    message = f"some features identify bags ({told}). They explain the counts without any other feature"
+    return _with_advice(message, [*names, *repeats_counts])
 
 
 def _counts_bags(column: pd.Series) -> bool:
@@ -363,9 +348,8 @@ def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:
         return False
     values, counts = values[known], train.counts[known]
     shares = counts / train.sizes[known, None]
-    for column in range(counts.shape[1]):
-        for truth, off in ((counts, 1e-6), (shares, _ROUNDED), (100 * shares, 100 * _ROUNDED)):
-            same = np.abs(values - truth[:, column]) <= off
+    for truth, off in ((counts, 1e-6), (shares, _ROUNDED), (100 * shares, 100 * _ROUNDED)):
+        for same in np.abs(values - truth.T) <= off:
             if same.mean() >= _NEARLY_ALL and len(np.unique(values[same])) >= _FEWEST_BAGS:
                 return True
     return False
@@ -373,23 +357,18 @@ def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:
 
 def _label_columns(frame: pd.DataFrame, train: BaggedRows, classes: Sequence[Hashable]) -> str:
     told, names = [], []
-    for place, name in enumerate(map(str, frame.columns)):
-        codes, values = pd.factorize(frame.iloc[:, place])
+    for name, column in frame.items():
+        codes, values = pd.factorize(column)
         if not 2 <= len(values) <= _MOST_VALUES:
             continue
         written = [{without_decimals(str(each)).strip().lower() for each in some} for some in (values, classes)]
         if (found := _class_of_column(codes, len(values), train, alike=written[0] == written[1])) is not None:
             told.append(
-                f"column {name!r} follows the counts of {classes[found[0]]!r} in the bags (root mean square "
+                f"column {str(name)!r} follows the counts of {classes[found[0]]!r} in the bags (root mean square "
                 f"difference {found[1]:.2g} rows)"
             )
-            names.append(name)
-    if not told:
-        return ""
-    return (
-        f"{'; '.join(told)}. It may be the label of rows, which new rows do not have. To leave it out: "
-        f"{_leaving_out(names)}."
-    )
+            names.append(str(name))
+    return _with_advice(f"{'; '.join(told)}. It may be the label of rows, which new rows do not have", names)
 
 
 def _class_of_column(codes: IntArray, values: int, train: BaggedRows, *, alike: bool) -> tuple[int, float] | None:

@@ -116,15 +116,10 @@ class Repeats:
         order = np.lexsort((*_ranks(features()), labels.of_row))
         order = order[inside[order]]
         bag = labels.of_row[order]
-        shares = weights[order] / people[bag]
-        last = np.append(np.flatnonzero(np.diff(bag)), len(bag) - 1)
-        before = np.repeat(np.append(0.0, np.cumsum(shares)[last[:-1]]), np.diff(np.append(-1, last)))
-        ends = np.floor((np.cumsum(shares) - before) * wanted[bag] + 0.5 - 1e-9)
-        ends[last] = wanted
-        starts = np.append(0.0, ends[:-1])
-        starts[np.append(0, last[:-1] + 1)] = 0.0
+        shares = pd.Series(weights[order] / people[bag]).groupby(bag).cumsum()
+        ends = np.floor(shares * wanted[bag] + 0.5 - 1e-9)
         times = np.zeros(len(weights), dtype=np.int64)
-        times[order] = (ends - starts).astype(np.int64)
+        times[order] = ends.groupby(bag).diff().fillna(ends)
         return cls(np.repeat(np.arange(len(weights)), times), wanted.astype(np.int64), people, False)
 
 
@@ -139,9 +134,8 @@ def in_bags(
 
 def _ranks(frame: pd.DataFrame) -> list[IntArray]:
     """Return sort keys [rows], one for each column, the least important first."""
-    columns = [frame.iloc[:, place] for place in reversed(range(frame.shape[1]))]
     numeric = pd.api.types.is_numeric_dtype
     return [
         pd.factorize(each if numeric(each) else each.astype(object).where(each.notna(), "").astype(str), sort=True)[0]
-        for each in columns
+        for _, each in frame.iloc[:, ::-1].items()
     ]

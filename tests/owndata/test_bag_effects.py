@@ -108,6 +108,7 @@ def test_held_out_logits_use_unseen_bags() -> None:
         return two(rows.numeric[:, 0] / 1000)
 
     proba = held_out_predictions(known, learn, seed=0)
+    assert proba is not None
     assert len(seen) == 3
     assert all(not one & other for one, other in seen)
     assert np.allclose(proba[:, 1], known.rows.numeric[:, 0] / 1000, atol=0.01)
@@ -268,10 +269,9 @@ def test_uninformative_features_give_rare_class_its_share(method: str, params: d
     assert proba.mean() == pytest.approx(share, rel=0.05)
     assert log_loss(proba, truth) < log_loss(np.full(ROWS, share), truth) * 1.02
     model.save(tmp_path)
+    loaded = LLPClassifier.load(tmp_path)
     for of_rows in (None, bags):
-        assert np.array_equal(
-            LLPClassifier.load(tmp_path).predict_proba(new, of_rows), model.predict_proba(new, of_rows)
-        )
+        assert np.array_equal(loaded.predict_proba(new, of_rows), model.predict_proba(new, of_rows))
 
 
 def test_informative_features_keep_spread() -> None:
