@@ -72,9 +72,9 @@ def _lines(what: str | None, method: str | None) -> Iterator[str]:
     elif what == "studies":
         yield from _listed([_Item(study.name, [study.title], [study.question]) for study in STUDIES.values()])
     elif what == "suites":
-        from llpbench.data.loading import list_suites
+        from llpbench.data.loading import SuiteEntry
 
-        yield from _listed([*map(_suite, list_suites())])
+        yield from _listed([*map(_suite, SuiteEntry.every())])
     elif what == "datasets":
         from llpbench.data.loading import local_names
 

@@ -357,6 +357,16 @@ class SuiteEntry:
     missing: tuple[str, ...]
     """datasets that are not on this machine"""
 
+    @classmethod
+    def every(cls, data_dir: str | Path | None = None) -> list[SuiteEntry]:
+        """Return every suite, with its missing datasets. Reads no data."""
+        suites = []
+        for entry in SUITES.entries():
+            datasets = suite_datasets(entry.name)
+            missing = tuple(name for name in datasets if locate(dataset_spec(name), data_dir) is None)
+            suites.append(cls(entry.name, entry.summary, datasets, missing))
+        return suites
+
 
 def suite_datasets(name: str) -> tuple[str, ...]:
     """Return the names of the datasets of a suite, in its order.
@@ -379,16 +389,6 @@ def suite_datasets(name: str) -> tuple[str, ...]:
 def select_datasets(pattern: str) -> list[str]:
     """Return the names in a pattern: `all`, a comma-separated list, globs, `suite:NAME` or `openml-suite:ID`."""
     return DATASETS.select(expanded(pattern))
-
-
-def list_suites(data_dir: str | Path | None = None) -> list[SuiteEntry]:
-    """Return every suite, with its missing datasets. Reads no data."""
-    suites = []
-    for entry in SUITES.entries():
-        datasets = suite_datasets(entry.name)
-        missing = tuple(name for name in datasets if locate(dataset_spec(name), data_dir) is None)
-        suites.append(SuiteEntry(entry.name, entry.summary, datasets, missing))
-    return suites
 
 
 def expanded(pattern: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ from llpbench.core.registry import load_plugin, register_dataset, register_suite
 from llpbench.core.tables import Table
 from llpbench.data.baggings import column_keys
 from llpbench.data.frames import read_parquet, table_from_bags, table_from_frame
-from llpbench.data.loading import EMBEDDED, list_suites, load_table, locate, select_datasets, suite_datasets, verify
+from llpbench.data.loading import EMBEDDED, SuiteEntry, load_table, locate, select_datasets, suite_datasets, verify
 from llpbench.data.specs import Facts, built_in_facts, dataset_spec, dataset_specs
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
@@ -486,7 +486,7 @@ def test_suite_of_plugin_is_selected_and_listed(tmp_path: Path, llpbench: LLPBen
     )
     load_plugin(plugin)
     assert select_datasets("suite:mine") == ["letter", "cces_2016"]
-    (mine,) = [entry for entry in list_suites() if entry.name == "mine"]
+    (mine,) = [entry for entry in SuiteEntry.every() if entry.name == "mine"]
     assert (mine.summary, mine.missing) == ("My two.", ("cces_2016",))
     listed = llpbench("list", "suites")
     assert re.search(r"^mine +2 datasets\n +My two\.\n +Missing here: cces_2016\.$", listed.out, re.MULTILINE)
