@@ -1,8 +1,12 @@
-"""Bags of people by district, of whose votes a learner is told the counts alone; for the tests of own data."""
+"""Bags of people by district, of whose votes a learner is told the counts alone; files of them, and fitted models.
+
+A pytest plugin, named in `conftest.py`.
+"""
 
 from __future__ import annotations
 
 import re
+import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import llpbench
 from llpbench.core.errors import LLPBenchWarning
@@ -25,14 +30,9 @@ def people(rows: int = 600, bags: int = 40, seed: int = 0, classes: int = 2) -> 
     age = rng.normal(50 + 0.8 * (district - bags / 2), 12)
     owns = rng.random(rows) < 0.5
     votes = np.digitize((age - 50) / 12 + 1.0 * owns + rng.logistic(0, 0.4, rows), [0.4, 1.4][: classes - 1])
-    frame = pd.DataFrame(
-        {
-            "age": np.where(rng.random(rows) < 0.05, np.nan, age),
-            "owns": owns,
-            "town": pd.Categorical(np.where(votes > 0, "A", "B")).set_categories(["A", "B", "unused"]),
-            "job": pd.Series(rng.choice(["x", "y"], rows), dtype=object).mask(rng.random(rows) < 0.1),
-        }
-    )
+    frame = pd.DataFrame({"age": np.where(rng.random(rows) < 0.05, np.nan, age), "owns": owns})
+    frame["town"] = pd.Categorical(np.where(votes > 0, "A", "B")).set_categories(["A", "B", "unused"])
+    frame["job"] = pd.Series(rng.choice(["x", "y"], rows), dtype=object).mask(rng.random(rows) < 0.1)
     frame.loc[rng.random(rows) < 0.4, "town"] = None
     return frame, np.array([f"d{number:02}" for number in district]), votes
 
@@ -40,6 +40,40 @@ def people(rows: int = 600, bags: int = 40, seed: int = 0, classes: int = 2) -> 
 def counted(bags: Any, votes: Any) -> pd.DataFrame:
     """The published counts: a frame by bag, with a column for each class."""
     return pd.crosstab(bags, votes)
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows and bags as CSV and parquet, rows with zones, models of these rows by three methods, and one of an array."""
+    tmp_path = tmp_path_factory.mktemp("own")
+    features, bags, votes = people(300, 12)
+    rows = features.assign(district=[int(bag[1:]) for bag in bags], id=np.arange(300))
+    counts = counted(rows["district"], np.array(["no", "yes"])[votes])
+    table = counts.reset_index()
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.set_index("id").to_parquet(tmp_path / "rows.parquet")
+    table.to_csv(tmp_path / "bags.csv", index=False)
+    table.to_parquet(tmp_path / "bags.parquet")
+    rows.assign(zone=["z1", "z2", "z3"] * 100).to_csv(tmp_path / "zones.csv", index=False)
+    features = pd.read_csv(tmp_path / "rows.csv")[[*features]]
+    for name, method, params in (
+        ("fitted", "count-gbdt", {"trees": 100}),
+        ("process", "bag-gp", {"most_pairs": 0, "draws": 0}),
+        ("linear", "bag-mean-linear", None),
+    ):
+        model = llpbench.LLPClassifier(method, params=params)
+        model.fit(features, rows["district"].astype(str), counts=counts.set_axis(counts.index.astype(str)))
+        model.save(tmp_path / name)
+    model.fit([[0.0], [1.0]], [0, 1], counts=[0, 1]).save(tmp_path / "of-an-array")
+    return tmp_path
+
+
+@pytest.fixture
+def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with copies of these files."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @contextmanager
@@ -50,8 +84,7 @@ def warned(about: str, match: str = "", times: int | None = None) -> Iterator[li
         warnings.simplefilter("always")
         yield found
     messages = [each.message for each in caught]
-    inside = [each for each in caught if each.filename.startswith(str(PACKAGE))]
-    assert inside == [], "warnings are of the user's line"
+    assert not [each for each in caught if each.filename.startswith(str(PACKAGE))], "warnings are of the user's line"
     found += [str(each) for each in messages if isinstance(each, LLPBenchWarning) and each.about == about]
     assert any(re.search(match, each) for each in found), f"no warning about {about}, but {[*map(str, messages)]}"
     assert times in (None, len(found))

@@ -30,12 +30,7 @@ from llpbench.owndata.count_ranges import CountRanges
 from llpbench.owndata.storing import BagFacts
 from llpbench.owndata.weights import Repeats
 from llpbench.tables.column_names import csv_line
-from llpbench.tables.number_text import (
-    NumberText,
-    likely_numbers,
-    numbers_as_text_warning,
-    require_no_texts_among_numbers,
-)
+from llpbench.tables.number_text import NumberText, likely_numbers, numbers_as_text_warning
 from llpbench.tables.texts import without_decimals
 
 _FEW_CLASSES, _ROWS_OF_A_CLASS = 20, 5
@@ -116,11 +111,11 @@ def read_training_set(
         told = f"{argument('X')} must have features, got only {keys}, which name the bags"
         raise LLPBenchError(f"{told}. Add features, or use {argument('keep_key=True')}.")
     columns = FeatureColumns(frame, numbers)  # refuses lists and other cells that are no values
-    require_no_texts_among_numbers(frame)
+    as_text = numbers_as_text_warning(frame)
     odd = [str(name) for name, column in frame.items() if _is_identifier(column)]
     message = f"some features look like identifiers (almost all values differ): {_listed(odd)}"
     warn("identifier", _with_advice(message, odd))
-    warn("numbers as text", numbers_as_text_warning(frame))
+    warn("numbers as text", as_text)
     warn("extreme values", columns.warning(len(frame)))
     warn("rounded weights", copies.warning(rows))
     train = BaggedRows(columns(frame, new=False), of_bags.index(copies.places), found, deviation)

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from llpbench import LLPClassifier
 from llpbench.cli.reading_options import flag_of
 from llpbench.core.errors import LLPBenchError, argument, either
 
+pytestmark = pytest.mark.usefixtures("folder")
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
 ROWS = 240
 LINEAR = ["--method", "bag-mean-linear", "--out", "model"]
@@ -67,13 +67,11 @@ COMMANDS = {
         ("estimate", ["--where", "owns=maybe"], "owns"),
     ],
 )
-def test_invalid_options_are_refused(
-    command: str, flags: list[str], told: str, folder: Path, llpbench: LLPBench
-) -> None:
-    before = (folder / "rows.csv").read_bytes()
+def test_invalid_options_are_refused(command: str, flags: list[str], told: str, llpbench: LLPBench) -> None:
+    before = Path("rows.csv").read_bytes()
     assert told in refused(llpbench(*replaced(COMMANDS[command], flags)))
-    assert (folder / "rows.csv").read_bytes() == before
-    assert not (folder / "model").exists()
+    assert Path("rows.csv").read_bytes() == before
+    assert not Path("model").exists()
 
 
 @pytest.mark.parametrize(
@@ -95,16 +93,16 @@ def test_invalid_options_are_refused(
     ],
 )
 def test_invalid_files_are_refused(
-    command: str, name: str, harm: Callable[[Any], Any], flags: list[str], told: str, folder: Path, llpbench: LLPBench
+    command: str, name: str, harm: Any, flags: list[str], told: str, llpbench: LLPBench
 ) -> None:
-    harm(pd.read_csv(folder / f"{name}.csv")).to_csv(folder / f"{name}.csv", index=False)
+    harm(pd.read_csv(f"{name}.csv")).to_csv(f"{name}.csv", index=False)
     assert told in refused(llpbench(*replaced(COMMANDS[command], flags)))
-    assert not (folder / "model").exists()
+    assert not Path("model").exists()
 
 
-def test_folder_without_model_is_refused(folder: Path, llpbench: LLPBench) -> None:
-    (folder / "damaged").mkdir()
-    (folder / "damaged" / "model.skops").write_text("{}")
+def test_folder_without_model_is_refused(llpbench: LLPBench) -> None:
+    Path("damaged").mkdir()
+    Path("damaged/model.skops").write_text("{}")
     models = {"of-an-array": "fitted to an array", "absent": "model.skops", "damaged": "'damaged' is damaged"}
     for model, told in models.items():
         assert told in refused(llpbench("predict", model, *COMMANDS["predict"][2:]))
@@ -121,38 +119,36 @@ def test_folder_without_model_is_refused(folder: Path, llpbench: LLPBench) -> No
         (["fit"], "/proc/absent", "/proc/absent"),
     ],
 )
-def test_unwritable_output_is_reported_first(
-    commands: list[str], out: str, told: str, folder: Path, llpbench: LLPBench
-) -> None:
-    (folder / "folder.csv").mkdir()
-    (folder / "closed").mkdir(mode=0o555)
-    if out.startswith("closed") and os.access(folder / "closed", os.W_OK):
+def test_unwritable_output_is_reported_first(commands: list[str], out: str, told: str, llpbench: LLPBench) -> None:
+    Path("folder.csv").mkdir()
+    Path("closed").mkdir(mode=0o555)
+    if out.startswith("closed") and os.access("closed", os.W_OK):
         pytest.skip("this user may write anywhere")
-    shutil.rmtree(folder / "fitted")
+    shutil.rmtree("fitted")
     pd.read_csv("rows.csv").query("district != 3").to_csv("rows.csv", index=False)  # a fit would refuse that
     for command in commands:
         assert told in refused(llpbench(*replaced(COMMANDS[command], ["--out", out])))
 
 
 @pytest.mark.parametrize(("before", "line"), [("", 4), ("sep=,\n", 5), ("Votes of all districts\n\n", 6), (None, None)])
-def test_wrong_count_is_located(before: str | None, line: int | None, folder: Path, llpbench: LLPBench) -> None:
+def test_wrong_count_is_located(before: str | None, line: int | None, llpbench: LLPBench) -> None:
     frame = pd.read_csv("bags.csv").astype({"yes": str})
     frame.loc[2, "yes"] = "abc"
     if before is None:
-        frame.to_parquet(folder / "bags.csv")  # the content decides
+        frame.to_parquet("bags.csv")  # the content decides
     else:
-        (folder / "bags.csv").write_text(before + frame.to_csv(index=False))
+        Path("bags.csv").write_text(before + frame.to_csv(index=False))
     result = llpbench(*COMMANDS["fit"])
     assert result.code == 2
     assert (f"in line {line} " in result.err.splitlines()[-1]) == bool(line)
     assert f"bag '{frame['district'][2]}'" in result.err.splitlines()[-1]
 
 
-def test_predict_without_bags_needs_features(folder: Path, llpbench: LLPBench) -> None:
+def test_predict_without_bags_needs_features(llpbench: LLPBench) -> None:
     flags = [*COMMANDS["predict"], "--bag-column", "branch"]
     assert "Omit --bag-column" in refused(llpbench(*flags))
     assert "Omit" not in refused(llpbench(*flags, "--whole-bags"))
-    pd.read_csv(folder / "rows.csv").drop(columns="age").to_csv(folder / "rows.csv", index=False)
+    pd.read_csv("rows.csv").drop(columns="age").to_csv("rows.csv", index=False)
     assert "Omit" not in refused(llpbench(*replaced(flags, ["--bag-column", "district"])))
 
 
@@ -164,15 +160,14 @@ def test_shell_shows_flags_only_for_arguments() -> None:
 
 
 @pytest.fixture
-def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+def rows(folder: Path) -> pd.DataFrame:
     """Rows whose income decides their vote; bags are in `bags.csv`, rows in `rows.csv`."""
     rng, district = np.random.default_rng(0), np.arange(ROWS) // 12
     income = (20_000 + 2_000 * district + rng.normal(0, 5_000, ROWS)).round().astype(int)
     frame = pd.DataFrame({"district": district, "income": income, "town": rng.choice(["S\u00fcd", "n"], ROWS)})
     frame["district"] = frame["district"].map("D{:02}".format)
-    monkeypatch.chdir(tmp_path)
     counted(frame["district"], np.where(income > 40_000, "yes", "no")).to_csv("bags.csv")
-    frame.to_csv("rows.csv", index=False)
+    frame.to_csv(folder / "rows.csv", index=False)
     return frame
 
 

@@ -15,10 +15,10 @@ from llpbench.core.effects import FeatureEffect
 from llpbench.data.tasks import Scaler
 from llpbench.report.plots.own_figures import effect_panels
 
+pytestmark = pytest.mark.usefixtures("folder")
 ASK = ["estimate", "process", "zones.csv", "--bag-column", "district", "--out", "groups.csv"]
 
 
-@pytest.mark.usefixtures("folder")
 def test_effects_of_a_saved_model(llpbench: LLPBench) -> None:
     asked = ["effects", "process", "--out", "effects.svg"]
     result = done(llpbench(*asked, "--class", "yes"))
@@ -68,7 +68,6 @@ def test_effects_cover_all_kinds_of_features() -> None:
     assert [wide.bin_text(i) for i in range(3)] == ["< 0", "0 to 1,600,000", ">= 1,600,000"]
 
 
-@pytest.mark.usefixtures("folder")
 def test_group_estimates_are_written_printed_and_drawn(llpbench: LLPBench) -> None:
     result = done(llpbench(*ASK, "--by", "zone,owns", "--plot", "groups.svg", "--class", "no"))
     assert "6 groups in 12 bags" in result.out
@@ -95,7 +94,6 @@ def test_group_estimates_are_written_printed_and_drawn(llpbench: LLPBench) -> No
     assert "nan" in Path("groups.svg").read_text(encoding="utf-8")  # rows without a town
 
 
-@pytest.mark.usefixtures("folder")
 def test_estimate_accepts_other_bags_and_methods(llpbench: LLPBench) -> None:
     rows, bags = pd.read_csv("zones.csv"), pd.read_csv("bags.csv")[:6]  # of the districts 0 to 5
     rows[rows["district"] < 6].to_csv("some.csv", index=False)
@@ -107,7 +105,6 @@ def test_estimate_accepts_other_bags_and_methods(llpbench: LLPBench) -> None:
     assert turned == pytest.approx(bags["no"].sum())
 
 
-@pytest.mark.usefixtures("folder")
 def test_where_selects_printed_groups(llpbench: LLPBench) -> None:
     def printed(*flags: str) -> list[list[str]]:
         lines = done(llpbench(*ASK, "--by", "zone,owns", *flags)).out.splitlines()
@@ -120,7 +117,6 @@ def test_where_selects_printed_groups(llpbench: LLPBench) -> None:
     assert len(printed("--where", "district=3")) == 12
 
 
-@pytest.mark.usefixtures("folder")
 def test_unmatched_rows_are_dropped_on_request(llpbench: LLPBench) -> None:
     done(llpbench(*ASK, "--by", "zone"))
     expected, rows = pd.read_csv("groups.csv").select_dtypes("number"), pd.read_csv("zones.csv")

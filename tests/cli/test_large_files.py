@@ -16,6 +16,7 @@ from llpbench.cli import reading_options
 from llpbench.owndata import bag_effects, group_estimates
 from llpbench.tables import row_files
 
+pytestmark = pytest.mark.usefixtures("folder")
 GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
 
 
@@ -59,14 +60,12 @@ def both_ways(llpbench: LLPBench, *command: str) -> pd.DataFrame:
 BAG = ["--bag-column", "district"]
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(("rows", "bag"), [("parts", []), ("rows.csv", BAG), ("parts/*.parquet", BAG)])
 def test_streamed_predictions_equal_in_memory(llpbench: LLPBench, rows: str, bag: list[str]) -> None:
     done(fit(llpbench, rows, "--out-of-core"))
     assert len(both_ways(llpbench, "predict", "model", rows, *bag)) == 600
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("command", ["predict", "estimate"])
 @pytest.mark.parametrize("weights", [[], ["--weight-column", "people"]], ids=["plain", "weights"])
 def test_streamed_whole_bags_equal_in_memory(
@@ -95,7 +94,6 @@ def test_streamed_whole_bags_equal_in_memory(
         assert len(one) > 100
 
 
-@pytest.mark.usefixtures("folder")
 def test_large_rows_are_read_in_batches_by_default(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading_options, "LARGE", 1000)
     assert "in batches" in fit(llpbench, "parts", method="bag-mean-linear").err
@@ -103,7 +101,6 @@ def test_large_rows_are_read_in_batches_by_default(llpbench: LLPBench, monkeypat
     assert "in batches" in llpbench("predict", "model", "rows.csv", "--out", "new.csv").err
 
 
-@pytest.mark.usefixtures("folder")
 def test_batch_of_unknown_bags_among_known_ones_is_not_warned_of(llpbench: LLPBench) -> None:
     done(fit(llpbench, "parts", method="bag-mean-linear"))
     for known in (470, 0):
@@ -124,7 +121,6 @@ def test_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBenc
 
 
 @pytest.mark.parametrize("more", [[], ["--weight-column", "weight"], ["--keep-key"], ["--drop-unmatched"]])
-@pytest.mark.usefixtures("folder")
 def test_fit_out_of_core_equals_fit_in_memory_if_all_rows_fit(llpbench: LLPBench, more: list[str]) -> None:
     table = pd.read_csv("rows.csv").assign(weight=1)
     table.loc[::50, "district"] = None if "--drop-unmatched" in more else table["district"][::50]
@@ -139,7 +135,6 @@ def test_fit_out_of_core_equals_fit_in_memory_if_all_rows_fit(llpbench: LLPBench
     pd.testing.assert_frame_equal(*found, check_exact=True)
 
 
-@pytest.mark.usefixtures("folder")
 def test_sample_has_all_rows_of_random_bags_and_is_reported(llpbench: LLPBench) -> None:
     def sampled(*flags: str, most: int = 300) -> Result:
         how = ["--out-of-core", "--most-rows", str(most), *flags]

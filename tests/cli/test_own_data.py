@@ -13,6 +13,7 @@ from districts import counted
 
 from llpbench import LLPClassifier
 
+pytestmark = pytest.mark.usefixtures("folder")
 FIT = ["fit", "rows.csv", "--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--out", "model"]
 LINEAR, QUICK = ["--method", "bag-mean-linear"], ["--method", "count-gbdt", "--set", "trees=100", "--leave-out", "id"]
 WHOLE = ["--bag-column", "district", "--whole-bags"]
@@ -24,7 +25,6 @@ def predicted(llpbench: LLPBench, *flags: str, model: str = "model", rows: str =
     return pd.read_csv("new.csv")
 
 
-@pytest.mark.usefixtures("folder")
 def test_fit_and_predict_from_files(llpbench: LLPBench) -> None:
     result = done(llpbench(*FIT, *QUICK, "--numbers", "scores"))
     assert "count-gbdt, 300 rows in 12 bags, 4 features, classes no, yes: fitted in" in result.out
@@ -36,7 +36,6 @@ def test_fit_and_predict_from_files(llpbench: LLPBench) -> None:
     assert np.allclose(found["probability_yes"], model.predict_proba(rows)[:, 1])
 
 
-@pytest.mark.usefixtures("folder")
 def test_other_columns_are_written_unchanged(llpbench: LLPBench) -> None:
     rows = pd.read_csv("rows.csv")
     asis = {"id": rows["id"].map("{:06d}".format), "district": rows["district"].map("{:03d}".format)}
@@ -48,7 +47,6 @@ def test_other_columns_are_written_unchanged(llpbench: LLPBench) -> None:
     assert found[[*guarded]].equals(guarded.astype(found["id"].dtype))
 
 
-@pytest.mark.usefixtures("folder")
 def test_whole_bag_labels_match_counts(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels and probabilities come from one prediction."""
     predict, calls = LLPClassifier._predicted, []
@@ -68,7 +66,6 @@ def test_whole_bag_labels_match_counts(llpbench: LLPBench, monkeypatch: pytest.M
     assert calls == [300, 300]
 
 
-@pytest.mark.usefixtures("folder")
 def test_all_forms_of_bag_tables_are_equal(llpbench: LLPBench) -> None:
     table = pd.read_csv("bags.csv")
     size = table["no"] + table["yes"]
@@ -90,7 +87,6 @@ def test_all_forms_of_bag_tables_are_equal(llpbench: LLPBench) -> None:
         assert np.allclose(found[-1], found[0])
 
 
-@pytest.mark.usefixtures("folder")
 def test_keys_and_texts_are_read_unchanged(llpbench: LLPBench) -> None:
     """01 is not 1, NA is Namibia, 3.0 is 3; and a text that looks like a number is the one that fit saw."""
     names = {0: "NA", 1: "01", 2: "1", 3: "3.0"}
@@ -107,7 +103,6 @@ def test_keys_and_texts_are_read_unchanged(llpbench: LLPBench) -> None:
     assert np.allclose(found, expected[some], atol=1e-6)  # other batches
 
 
-@pytest.mark.usefixtures("folder")
 def test_dropped_columns_are_named(llpbench: LLPBench) -> None:
     table = pd.read_csv("bags.csv").astype({"yes": float}).replace({"district": {4: 77}})
     table["yes"] += [1, np.nan, np.nan, *[0] * 9]
@@ -122,25 +117,16 @@ def test_dropped_columns_are_named(llpbench: LLPBench) -> None:
 CHOOSE = ["choose", *FIT[1:-2], "--methods", "bag-mean-linear,bag-soft-label-linear", "--leave-out", "id"]
 
 
-def test_choose_compares_on_held_out_bags(folder: Path, llpbench: LLPBench) -> None:
-    result = done(llpbench(*CHOOSE, "--repeats", "1", "--folds", "4"))
+def test_choose_compares_on_held_out_bags_and_names_a_failed_method(llpbench: LLPBench, plugin: Path) -> None:
+    more = ["--plugin", str(plugin), "--methods", "bag-mean-linear,bag-soft-label-linear,broken"]
+    result = llpbench(*replaced(CHOOSE, more), "--repeats", "1", "--folds", "4")
+    assert (result.code, "Traceback" in result.err) == (1, False), result.err
     assert "Use bag-mean-linear" in result.out
     assert all(name in result.out for name in ("bag-mean-linear", "bag-soft-label-linear", "bag-share"))
-    assert not [path for path in folder.iterdir() if path.is_dir() and path.name == "choice"]
-
-
-@pytest.mark.usefixtures("folder")
-def test_failed_method_is_reported_with_its_reason(llpbench: LLPBench, plugin: Path) -> None:
-    command = [*CHOOSE, "--plugin", str(plugin), "--repeats", "1", "--folds", "2"]
-    command[command.index("--methods") + 1] += ",broken"
-    result = llpbench(*command)
-    assert result.code == 1, result.err
-    assert "Traceback" not in result.err
     assert "no luck (tiny_bench.py:" in " ".join(result.out.split())
 
 
 @pytest.mark.parametrize("keys", [["district"], ["district", "half"]])
-@pytest.mark.usefixtures("folder")
 def test_files_match_numeric_bags_of_python(keys: list[str], llpbench: LLPBench) -> None:
     rows = pd.read_csv("rows.csv").assign(half=lambda frame: frame["id"] // 150)
     rows.to_csv("rows.csv", index=False)
@@ -156,7 +142,6 @@ def test_files_match_numeric_bags_of_python(keys: list[str], llpbench: LLPBench)
 
 
 @pytest.mark.parametrize("column", ["day", "week"])
-@pytest.mark.usefixtures("folder")
 def test_time_column_holds_out_later_bags(column: str, llpbench: LLPBench) -> None:
     rows, table = pd.read_csv("rows.csv"), pd.read_csv("bags.csv")
     rows.assign(day=(rows["district"] + 1).map("2024-01-{:02}".format)).to_csv("rows.csv", index=False)
@@ -166,7 +151,6 @@ def test_time_column_holds_out_later_bags(column: str, llpbench: LLPBench) -> No
     assert ("'day'" in result.err) == (column != "day")  # a feature that names the bags, unless it is their time
 
 
-@pytest.mark.usefixtures("folder")
 def test_bags_may_call_their_key_otherwise(llpbench: LLPBench) -> None:
     pd.read_csv("bags.csv").rename(columns={"district": "precinct"}).to_csv("bags.csv", index=False)
     predict = ["predict", "model", *FIT[1:-1], "new.csv", "--whole-bags"]
@@ -179,7 +163,6 @@ def test_bags_may_call_their_key_otherwise(llpbench: LLPBench) -> None:
     assert "'001' is nearly '1'" in llpbench("predict", "model", "rows.csv", *WHOLE, "--out", "new.csv").err
 
 
-@pytest.mark.usefixtures("folder")
 def test_lines_of_several_years_name_the_column(llpbench: LLPBench) -> None:
     table, rows = pd.read_csv("bags.csv"), pd.read_csv("rows.csv")
     pd.concat([table.assign(year=2019), table.assign(year=2020)]).to_csv("bags.csv", index=False)
@@ -235,7 +218,6 @@ def test_two_groupings_in_files_are_used(llpbench: LLPBench) -> None:
         refused(llpbench(*replaced(FIT_BOTH, more)))
 
 
-@pytest.mark.usefixtures("folder")
 def test_counts_file_with_ranges_is_read(llpbench: LLPBench) -> None:
     table = pd.read_csv("bags.csv").drop(columns="no").sort_values("district", key=lambda column: column.astype(str))
     yes, small = table["yes"], table["yes"] < 8

@@ -269,10 +269,9 @@ def test_uninformative_features_give_rare_class_its_share(method: str, params: d
     assert proba.mean() == pytest.approx(share, rel=0.05)
     assert log_loss(proba, truth) < log_loss(np.full(ROWS, share), truth) * 1.02
     model.save(tmp_path)
+    loaded = LLPClassifier.load(tmp_path)
     for of_rows in (None, bags):
-        assert np.array_equal(
-            LLPClassifier.load(tmp_path).predict_proba(new, of_rows), model.predict_proba(new, of_rows)
-        )
+        assert np.array_equal(loaded.predict_proba(new, of_rows), model.predict_proba(new, of_rows))
 
 
 def test_informative_features_keep_spread() -> None:

@@ -229,9 +229,12 @@ def scores() -> dict[str, pd.DataFrame]:
 def test_readme_table_of_core_matches_journal(scores: dict[str, pd.DataFrame], bagging: str, column: int) -> None:
     of_all = scores[bagging]
     judged = of_all.drop(index=DEVELOPMENT)
+    board = read_csv(PUBLISHED / "core" / "boards.csv").query(f"criterion == 'mpiou' and bagging == '{bagging}'")
+    p = board.groupby("method")["first_p"].min()
     for method, *cells in _table():
         mean, *interval = map(float, re.findall(r"-?[\d.]+", cells[column]))
         assert mean == pytest.approx(of_all[method].mean(), abs=0.051)
+        assert cells[column].endswith(r"\*") == (p.get(method, 1.0) < 0.05), method
         if interval:
             lead = judged[method] - judged.iloc[:, 0]
             expected = stats.t.interval(0.95, len(lead) - 1, lead.mean(), stats.sem(lead))

@@ -15,23 +15,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bench import refusal
 from districts import warned
 
 from llpbench.core import files
-from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.errors import DataError
 from llpbench.tables import row_files, table_sources
 from llpbench.tables.bag_keys import bag_keys
 from llpbench.tables.csv_dialect import FileFormat
 from llpbench.tables.row_files import RowBatches
 
-FRAME = pd.DataFrame(
-    {
-        "district": [f"D{place % 6}" for place in range(60)],
-        "income": [place / 8 + 0.5 for place in range(60)],
-        "age": [*range(20, 80)],
-        "town": ["S\u00fcd", "north"] * 30,
-    }
-)
+FRAME = pd.DataFrame({"district": [f"D{place % 6}" for place in range(60)], "income": np.arange(60) / 8 + 0.5})
+FRAME = FRAME.assign(age=range(20, 80), town=["S\u00fcd", "north"] * 30)
 PLAIN = FRAME.to_csv(index=False)
 OFFICE = FRAME.to_csv(index=False, sep=";", decimal=",")
 pytestmark = pytest.mark.filterwarnings("ignore::llpbench.core.errors.LLPBenchWarning")
@@ -41,9 +36,13 @@ def read_rows(path: Path, **given: Any) -> pd.DataFrame:
     return RowBatches(path, **given).together()
 
 
-def read(folder: Path, content: bytes | str, name: str = "rows.csv", **given: Any) -> pd.DataFrame:
-    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    return read_rows(folder / name, **given)
+def write(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def read(folder: Path, content: bytes | str, **given: Any) -> pd.DataFrame:
+    return read_rows(write(folder / "rows.csv", content), **given)
 
 
 def joined(batches: RowBatches) -> pd.DataFrame:
@@ -75,10 +74,10 @@ def joined(batches: RowBatches) -> pd.DataFrame:
     ],
 )
 def test_exported_tables_are_read_in_memory_and_in_batches(content: bytes | str, name: str, tmp_path: Path) -> None:
-    pd.testing.assert_frame_equal(read(tmp_path, content, name), FRAME, check_dtype=False)
-    batches = RowBatches(tmp_path / name, rows=7)
+    batches = RowBatches(write(tmp_path / name, content), rows=7)
     assert max(len(batch.frame) for batch in batches) == 7
-    pd.testing.assert_frame_equal(joined(batches), FRAME, check_dtype=False)
+    for found in (read_rows(tmp_path / name), joined(batches)):
+        pd.testing.assert_frame_equal(found, FRAME, check_dtype=False)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +114,8 @@ def test_names_keep_zeros_and_missing_marks_and_skipped_rows_can_be_given(tmp_pa
 
 @pytest.mark.parametrize(("content", "told"), [(OFFICE, "decimal commas"), ("By district\n" + PLAIN, "'By district'")])
 def test_assumptions_are_warned_of_once(content: str, told: str, tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text(content)
     with warned("file", match=told, times=1):
-        joined(RowBatches(tmp_path / "rows.csv", rows=9))
+        joined(RowBatches(write(tmp_path / "rows.csv", content), rows=9))
 
 
 def test_points_that_may_separate_thousands_are_warned_of(tmp_path: Path) -> None:
@@ -141,7 +139,7 @@ def test_points_that_may_separate_thousands_are_warned_of(tmp_path: Path) -> Non
         ("<html><body><table></table></body></html>", "web page", None),
         (b"\xd0\xcf\x11\xe0" + b"0" * 100, "old Excel workbook", None),
         (b"\x00a\n1\n1,2,3\n" + 20 * b"abc", "binary", None),
-        (b"PK\x03\x04" + bytes(30), "cannot be unpacked", None),
+        (b"PK\x03\x04" + bytes(30), "no readable workbook", None),
         ("", "is empty", None),
     ],
 )
@@ -157,22 +155,22 @@ def test_errors_name_cause_and_working_option(
 
 @pytest.mark.parametrize("given", [{"separator": ";;"}, {"decimal": "x"}, {"encoding": "utf-99"}, {"skip_rows": -1}])
 def test_impossible_formats_are_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(LLPBenchError, match="must be"):
+    with refusal("must be"):
         FileFormat(**given)
 
 
 def test_folder_or_pattern_is_one_table_with_columns_of_folder_names(tmp_path: Path) -> None:
     for name, rows in (("state=01", FRAME[:30]), ("state=NA", FRAME[30:])):
-        (tmp_path / "parts" / name).mkdir(parents=True)
-        (tmp_path / "parts" / name / "1.csv.gz").write_bytes(gzip.compress(rows.to_csv(index=False).encode()))
-    (tmp_path / "parts" / "_SUCCESS").touch()
-    found = read_rows(tmp_path / "parts")
+        (tmp_path / name).mkdir()
+        rows.to_csv(tmp_path / name / "1.csv.gz", index=False)
+    (tmp_path / "_SUCCESS").touch()
+    found = read_rows(tmp_path)
     assert found.pop("state").tolist() == ["01"] * 30 + ["NA"] * 30
     pd.testing.assert_frame_equal(found, FRAME, check_dtype=False)
-    assert read_rows(Path(f"{tmp_path}/parts/*/1.csv*")).equals(found)
-    places = [(batch.part.parent.name, batch.first) for batch in RowBatches(tmp_path / "parts", rows=20)]
+    assert read_rows(tmp_path / "*/1.csv*").equals(found)
+    places = [(batch.part.parent.name, batch.first) for batch in RowBatches(tmp_path, rows=20)]
     assert places == [("state=01", 0), ("state=01", 20), ("state=NA", 0), ("state=NA", 20)]
-    with pytest.raises(DataError, match="no file"):
+    with refusal("no file"):
         read_rows(tmp_path / "*.tsv")
 
 
@@ -189,24 +187,21 @@ def test_part_unlike_the_first_is_named(tmp_path: Path, change: Any, told: str, 
     for name, frame in (("a", FRAME), ("b", change(FRAME))):
         path = tmp_path / f"{name}.{kind}"
         frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path, index=False)
-    with pytest.raises(DataError, match=rf"b\.{kind}.*{told}"):
+    with refusal(rf"b\.{kind}.*{told}"):
         joined(RowBatches(tmp_path))
     if "must" in told:  # in memory, all values decide
-        mixed = read_rows(tmp_path)[told.split("'")[1]]
-        assert {*map(type, mixed)} == {str}
+        assert {*map(type, read_rows(tmp_path)[told.split("'")[1]])} == {str}
 
 
 @pytest.mark.parametrize("change", ["remove", "replace", "add"])
 def test_part_that_changes_while_it_is_read_is_named_before_other_errors(tmp_path: Path, change: str) -> None:
     for name in ("1.csv", "2.csv"):
-        FRAME.to_csv(tmp_path / name, index=False)
-    path = tmp_path / ("3.csv" if change == "add" else "2.csv")
-    batches = RowBatches(tmp_path, rows=20)
-    found = iter(batches)
-    next(found)
+        write(tmp_path / name, PLAIN)
+    path, batches = tmp_path / ("3.csv" if change == "add" else "2.csv"), iter(RowBatches(tmp_path, rows=20))
+    next(batches)
     path.unlink() if change == "remove" else path.write_text("other\n1\n")
-    with pytest.raises(DataError, match=f"file '{path}' was changed, added or removed while"):
-        list(found)
+    with refusal(f"file '{path}' was changed, added or removed while"):
+        list(batches)
 
 
 def test_long_identifiers_stay_exact_and_rounded_ones_are_refused(tmp_path: Path) -> None:
@@ -215,7 +210,7 @@ def test_long_identifiers_stay_exact_and_rounded_ones_are_refused(tmp_path: Path
     keys = bag_keys(read_rows(tmp_path / "rows.parquet", keys=["id"]), ["id"], tmp_path)["id"]
     assert keys.where(keys.notna(), None).tolist() == [*map(str, ids), None]
     for rounded in ([2.0**60, 2.0**61], ["1.23457E+17", "2.5E+17"]):
-        with pytest.raises(DataError, match="exact identifiers"):
+        with refusal("exact identifiers"):
             bag_keys(pd.DataFrame({"id": rounded}), ["id"], tmp_path)
 
 
@@ -241,70 +236,57 @@ def test_workbook_keeps_names_and_is_read_below_the_title_of_the_right_sheet(tmp
         assert read_rows(path, columns=[("district",)]).equals(people)
     found = read_rows(path, columns=[("district",), ("no", "no,yes")], keys=["district"])
     assert found.to_dict("list") == {"district": ["01001", "NA"], "no": [5, 7], "day": ["2024-03-31"] * 2}
-    with pytest.raises(LLPBenchError, match=r"one sheet with 'region', got 0 of 'about', 'votes', 'people'"):
+    with refusal(r"one sheet with 'region', got 0 of 'about', 'votes', 'people'"):
         read_rows(path, columns=[("region",)])
-    packed = tmp_path / "book.xlsx.gz"
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    with pytest.raises(DataError, match="is packed"):
-        read_rows(packed)
+    with refusal("is packed"):
+        read_rows(write(tmp_path / "book.xlsx.gz", gzip.compress(path.read_bytes())))
 
 
 def test_workbook_with_a_far_cell_is_refused_before_memory_is_full(tmp_path: Path) -> None:
-    path = tmp_path / "far.xlsx"
-    with pd.ExcelWriter(path) as writer:
+    with pd.ExcelWriter(tmp_path / "far.xlsx") as writer:
         FRAME.to_excel(writer, index=False)
         writer.sheets["Sheet1"]["XFD1048576"] = 1
-    with pytest.raises(LLPBenchError, match="1,048,576 rows and 16,384 columns, almost all empty"):
-        read_rows(path)
+    with refusal("1,048,576 rows and 16,384 columns, almost all empty"):
+        read_rows(tmp_path / "far.xlsx")
 
 
-PACKED = {".csv.gz": gzip.compress, ".csv.bz2": bz2.compress, ".csv.xz": lzma.compress, ".xlsx": None, ".parquet": None}
-
-
-@pytest.mark.parametrize("ending", PACKED)
+@pytest.mark.parametrize("ending", ["csv.gz", "csv.bz2", "csv.xz", "xlsx", "parquet"])
 def test_bombs_and_damaged_files_are_refused(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, large = tmp_path / f"rows{ending}", pd.concat([FRAME] * 200)
-    if pack := PACKED[ending]:
-        path.write_bytes(pack(large.to_csv(index=False).encode()))
-    else:
-        large.to_excel(path, index=False) if ending == ".xlsx" else large.to_parquet(path, index=False)
+    path, large = tmp_path / f"rows.{ending}", pd.concat([FRAME] * 200)
+    writers = {"xlsx": large.to_excel, "parquet": large.to_parquet}
+    writers.get(ending, large.to_csv)(path, index=False)
     content = path.read_bytes()
     assert len(read_rows(path)) == len(large)
-    if ending != ".parquet":
+    if ending != "parquet":
         monkeypatch.setattr(files, "_MOST_TIMES", 0)
         monkeypatch.setattr(files, "_ALWAYS_ALLOWED", 4096)
         monkeypatch.setattr(table_sources, "open_packed", partial(files.open_packed, always=4096))
-        with pytest.raises(DataError, match="unpacks from"):
+        with refusal("unpacks from"):
             read_rows(path)
         monkeypatch.undo()
     half = len(content) // 2
     for damaged in (content[:half], content[: half // 2] + bytes(99) + content[half // 2 + 99 :]):
-        path.write_bytes(damaged)
-        with pytest.raises(DataError, match=re.escape(str(path))):
-            read_rows(path)
+        with refusal(re.escape(str(path))):
+            read_rows(write(path, damaged))
 
 
-def test_rows_that_cross_blocks_are_read_and_an_endless_one_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_cross_blocks_are_read_but_no_endless_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_files, "_BLOCK", 1000)
     found = read(tmp_path, ('a,b\n1,"' + "x\n" * 200 + '"\n') + "2,y\n" * 2000)
     assert np.array_equal(found["a"], [1, *[2] * 2000])
-    with pytest.raises(DataError, match="does not end"):
+    with refusal("does not end"):
         read(tmp_path, "a,b\n" + "2,y\n" * 300 + '2,"y\n' + "2,y\n" * 2000)
 
 
 @pytest.mark.parametrize("most", [10**9, 10**6], ids=["read", "not-read"])
 def test_text_of_many_megabytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(row_files, "_MOST_BYTES_OF_CHUNK", most)
-    path = tmp_path / "rows.parquet"
-    pd.DataFrame({"bag": ["a", "b"], "note": ["x", "y" * 3_000_000]}).to_parquet(path)
-    with pytest.raises(DataError, match="'note'"):
-        list(RowBatches(path))
+    pd.DataFrame({"bag": ["a", "b"], "note": ["x", "y" * 3_000_000]}).to_parquet(tmp_path / "rows.parquet")
+    with refusal("'note'"):
+        list(RowBatches(tmp_path / "rows.parquet"))
 
 
-def test_file_without_rows_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_text("district,income\n")
-    for head in (True, False):
-        with pytest.raises(DataError, match="has no rows"):
-            RowBatches(tmp_path / "rows.csv").rows_or_head(head=head)
+@pytest.mark.parametrize("head", [True, False])
+def test_file_without_rows_is_refused(tmp_path: Path, head: bool) -> None:
+    with refusal("has no rows"):
+        RowBatches(write(tmp_path / "rows.csv", "district,income\n")).rows_or_head(head=head)
