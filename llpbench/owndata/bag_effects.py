@@ -8,7 +8,7 @@ and tau are estimated from held-out predictions, where each bag is predicted by 
 are the posterior mode at this s and tau.
 
 Counts show whether z is right between bags, not inside bags. If bags have large effects, z may agree with the counts by
-chance. Therefore the prior of s has two components, the second of which is more probable the larger tau is:
+chance. Therefore the prior of s has two components. The larger tau, the more probable is the second one:
 
 - Features hold inside bags. Then s is log-normal, around 1 if tau is 0 and around a third if tau is large.
 - Features do not hold inside bags. Then s is `_LEAST`: rows of a bag keep their order and get about its share.
