@@ -73,10 +73,9 @@ class Doubts:
         """Message with the numbers; "" without a warning."""
         told = []
         if self.confounded:
-            told.append(
-                f"{100 * self.unexplained:.0f} % of the variance of bags' proportions is explained neither by features "
-                "nor by chance: differences between bags may have other causes than the features"
-            )
+            share = f"{100 * self.unexplained:.0f} % of the variance of bags' proportions"
+            causes = "differences between bags may have other causes than the features"
+            told.append(f"{share} is explained neither by features nor by chance: {causes}")
         if self.held_out is None and self.noise > _NEXT_TO_NOTHING:
             told.append(
                 f"{100 * self.noise:.0f} % of the estimated effects of features is noise, so the bags contain almost "
