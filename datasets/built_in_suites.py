@@ -96,7 +96,7 @@ def _natural() -> tuple[str, ...]:
 
 @register_suite("rare")
 def _rare() -> tuple[str, ...]:
-    """Datasets with two classes and 1 to 8 % positive rows."""
+    """Datasets with two classes and 2 to 7 % positive rows."""
     return (
         "ai4i2020",
         "covid_testing",

@@ -53,7 +53,9 @@ marked *extra*. `--methods all` selects all of them, and `--methods family:class
 | L_bag | loss of [dllp](#dllp) |
 | L_Diff | InfoNCE on pairs of similar rows, assigned across two bags |
 | w, W, β | weights of a linear model |
-| [y = c], Σᵢ in bag k | 1 if y is c; sums of counts nₖ are over the rows of bag k |
+| [y = c] | 1 if y is c, otherwise 0 |
+| Σᵢ, meanᵢ with nₖ or p̄ₖ | over the rows of bag k |
+| words such as `strength` | hyperparameters |
 | t, T | epoch, and the largest number of epochs |
 
 *TabLLP-BDC paper*: "Class-aware and Augmentation-free Contrastive Learning from Label Proportion" by Jialiang Wang,
