@@ -126,10 +126,8 @@ def held_out_predictions(known: BaggedRows, learn: _Learner, seed: int) -> Float
     fold_of_bag = _folds_of(known.proportions, folds, seed)
     for fold in range(folds):
         inside, rest = (fold_of_bag == fold)[known.bag_of_row], known.some(fold_of_bag != fold)
-        if rest.prior.max() == 1.0:  # only one class is left in training
-            found[inside] = rest.prior
-        else:
-            found[inside] = learn(rest, Rows(*(part[inside] for part in known.rows)))
+        one_class = rest.prior.max() == 1.0  # nothing can be learned
+        found[inside] = rest.prior if one_class else learn(rest, Rows(*(part[inside] for part in known.rows)))
     uniform = 1 / (2 * rows)
     return np.asarray((1 - uniform) * found + uniform / classes)
 
