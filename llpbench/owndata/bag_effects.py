@@ -126,10 +126,8 @@ def held_out_predictions(known: BaggedRows, learn: _Learner, seed: int) -> Float
     fold_of_bag = _folds_of(known.proportions, folds, seed)
     for fold in range(folds):
         inside, rest = (fold_of_bag == fold)[known.bag_of_row], known.some(fold_of_bag != fold)
-        if rest.prior.max() == 1.0:  # only one class is left in training
-            found[inside] = rest.prior
-        else:
-            found[inside] = learn(rest, Rows(*(part[inside] for part in known.rows)))
+        one_class = rest.prior.max() == 1.0  # nothing can be learned
+        found[inside] = rest.prior if one_class else learn(rest, Rows(*(part[inside] for part in known.rows)))
     uniform = 1 / (2 * rows)
     return np.asarray((1 - uniform) * found + uniform / classes)
 
@@ -304,19 +302,14 @@ class BagCalibration:
         return cls(spread, _level(spread * log_of(fitted), known), gain)
 
 
-def _information(known: BaggedRows) -> float:
-    """Return B p (1 - p) of bags with known counts, where p is the share of all classes but the largest."""
-    largest = float(_total_shares(known).max())
-    return len(known.sizes) * (1 - largest) * largest
-
-
 def rare_classes(known: BaggedRows) -> tuple[bool, bool]:
     """Return whether positives are so rare that predictions are calibrated to held-out bags, and whether to calibrate.
 
     A class that is not so rare may still be so rare that a method's prior changes its share noticeably.
     """
     shares = _total_shares(known)
-    rare = bool(1 - shares.max() < _RARE and _information(known) < _ENOUGH)
+    largest = float(shares.max())
+    rare = 1 - largest < _RARE and len(known.sizes) * (1 - largest) * largest < _ENOUGH
     return rare, rare or bool(shares.min() < _WARNED)
 
 
@@ -325,12 +318,12 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
 
     Without a calibration (None) the message is about counts only.
     """
-    few, shares = _information(known) < _FEW, _total_shares(known)
-    supported = found is None or found.evidence >= SUPPORTED
-    if (not few and supported) or 1 - shares.max() >= _WARNED:
+    shares, rows = _total_shares(known), len(known.bag_of_row)
+    share, supported = 1 - shares.max(), found is None or found.evidence >= SUPPORTED
+    few = len(known.sizes) * share * (1 - share) < _FEW
+    if (not few and supported) or share >= _WARNED:
         return ""
-    rare = [label for place, label in enumerate(classes) if place != shares.argmax()]
-    positives, rows = (1 - shares.max()) * len(known.bag_of_row), len(known.bag_of_row)
+    rare, positives = [label for place, label in enumerate(classes) if place != shares.argmax()], share * rows
     named = " or ".join(map(repr, rare[:3])) + " or another" * (len(rare) > 3)
     told = f"{positives:,.0f} of {rows:,} rows {verb(round(positives), 'is', 'are')} of class {named}, in "
     told += plural(len(known.sizes), "bag")

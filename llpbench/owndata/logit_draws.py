@@ -57,12 +57,9 @@ class ProcessDraws:
     def _values(self, weights: FloatArray, rows: Rows, draws: slice) -> FloatArray:
         if not (self._last and self._last[0][0] is rows):
             self._last[:] = [(rows, Distinct.of_rows(rows))]
-        if (same := self._last[0][1]) is None:
-            return self._of_rows(weights[:, draws], rows)
-        return self._of_rows(weights[:, draws], Rows(*(part[same.first] for part in rows)))[same.place]
-
-    def _of_rows(self, weights: FloatArray, rows: Rows) -> FloatArray:
-        components = self.process.components
+        if (same := self._last[0][1]) is not None:
+            rows = Rows(*(part[same.first] for part in rows))
+        weights, components = weights[:, draws], self.process.components
         widths = [len(part) for part in self.process.coefficients[0]]
         offset, parts = weights[0], np.split(weights[1:], np.cumsum(widths)[:-1])
         found = np.empty((len(rows.numeric), weights.shape[1]))
@@ -76,7 +73,7 @@ class ProcessDraws:
             for features, weight in joint:
                 values += features @ weight.astype(np.float32)
             found[part] = values
-        return found
+        return found if same is None else found[same.place]
 
     def _weights(self, output: int, number: int, rng: np.random.Generator) -> FloatArray:
         """Return draws [offset + features, number] of the weights, minus their mean.

@@ -212,10 +212,9 @@ def _weights_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, count
     inside = labels.of_row >= 0
     for name, column in frame.select_dtypes("number").items():
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)[inside]
-        if not np.isfinite(values).all() or (values < 0).any():
-            continue
         sums = np.bincount(labels.of_row[inside], values, len(labels.names))
-        if (np.abs(sums - total) < 0.5)[known].mean() >= _NEARLY_ALL:
+        finite = np.isfinite(values).all() and (values >= 0).all()
+        if finite and (np.abs(sums - total) < 0.5)[known].mean() >= _NEARLY_ALL:
             use = either(f"sample_weight=X[{name!r}]", f"--weight-column {shlex.quote(str(name))}")
             told = f"Column {name!r} adds up to the counts: rows stand for several people. Use it as weights ({use})."
             if counted == "rows":
