@@ -17,6 +17,7 @@ from llpbench.cli.reading_options import (
     Formats,
     bag_options,
     column_option,
+    file_option,
     format_options,
     is_large,
     key_names,
@@ -27,7 +28,7 @@ from llpbench.cli.reading_options import (
     read_pairs,
     reading,
 )
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
 from llpbench.tables.column_names import csv_parts
 from llpbench.training.memory import keep_freed
@@ -63,19 +64,16 @@ class _Files:
         """Yield the rows with their model, and the columns of rows. Errors get the names of flags."""
         from llpbench.owndata.classifier import LLPClassifier
         from llpbench.owndata.fitting import is_network
-        from llpbench.owndata.own_files import BagFile, FileRows, require_common_bags
+        from llpbench.owndata.own_files import BagFile, FileRows
         from llpbench.tables.bag_keys import bag_index, bag_keys, bags_as_texts
         from llpbench.tables.column_names import column_of
         from llpbench.tables.row_files import RowBatch, RowBatches
 
-        large = is_large(self.out_of_core, self.rows, not self.drop_unmatched)
-        if large and self.drop_unmatched:
-            raise LLPBenchError("--drop-unmatched needs all rows in memory, got --out-of-core. Leave one of them out.")
         model = LLPClassifier.load(self.model)
         if not hasattr(model, "feature_names_in_"):
-            raise LLPBenchError(
-                f"the model in {str(self.model)!r} was fitted to an array without column names. Fit it to a frame."
-            )
+            raise LLPBenchError(f"the model in {str(self.model)!r} was fitted to an array. Fit it to a frame.")
+        network = f"a model of {model.method!r}" * is_network(model.method)
+        large = is_large(self.out_of_core, self.rows, network or "--drop-unmatched" * self.drop_unmatched)
         columns, as_in_fit = model._model.columns, model.reading_
         kept_keys = as_in_fit.get("keys", [])  # columns of bag labels are read as unchanged text
         types = dict.fromkeys(columns.texts, "text") | dict.fromkeys(columns.numeric, "number")
@@ -103,21 +101,11 @@ class _Files:
             model.bags_ = bags_as_texts(model.bags_, names)
         table = counts.get("counts", counts.get("proportions"))
         if large:
-            if is_network(model.method):
-                raise LLPBenchError(
-                    f"--out-of-core needs a direct method, got a model of {model.method!r}. Use --in-memory."
-                )
             keep_freed()  # each batch needs the memory of the one before
-        elif self.bags is not None and table is not None:
-            require_common_bags(bag_keys(frame, names, self.rows), table, self.rows, self.bags)
         if self.drop_unmatched:
-            if not names:
-                raise LLPBenchError("--drop-unmatched needs the bag of each row. Add --bag-column.")
             there = bag_index(bag_keys(frame, names, self.rows)).isin(model.bags_ if table is None else table.index)
             if not there.any():
-                raise LLPBenchError(
-                    f"no row of {str(self.rows)!r} has a bag with counts. Use the names of bags of fit."
-                )
+                raise DataError.of(self.rows, "has no row of a bag with counts. Use the names of bags of fit.")
             if number := int((~there).sum()):
                 echo(f"dropped {number:,} of {plural(len(there), 'row')} without a known bag", err=True)
             frame = frame[there]
@@ -147,10 +135,10 @@ _APPLYING_OPTIONS = (
     click.argument("model", type=_PATH),
     click.argument("rows", type=_PATH),
     bag_options(required=False),
-    click.option("--bags", type=_PATH, metavar="FILE", help="Table with counts of bags that were not in llpbench fit."),
+    file_option("--bags", help="Table with counts of bags that were not in llpbench fit."),
     column_option("--weight-column", help="Column of ROWS with weights, as in llpbench fit."),
     click.option("--drop-unmatched", is_flag=True, help="Drop rows whose bag is missing or has no counts."),
-    click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the result: .csv or .parquet."),
+    file_option("--out", required=True, help="File of the result: .csv or .parquet."),
     out_of_core_option,
     format_options,
     plugin_option,
@@ -196,7 +184,7 @@ def predict(files: _Files, whole_bags: bool) -> int:
 @names_option("--by", required=True, help="Columns of ROWS; each combination of their values is a group.")
 @click.option("--where", multiple=True, metavar="NAME=VALUE", help="Lines to print, such as sex=F. The file has all.")
 @click.option("--among", multiple=True, metavar="CLASSES", help="Give shares among these classes only. [default: all]")
-@click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the groups in all bags: .png, .svg or .pdf.")
+@file_option("--plot", help="Plot of the groups in all bags: .png, .svg or .pdf.")
 @column_option("--class", "label", help="Class of the plot. [default: the last]")
 def estimate(
     files: _Files,
@@ -289,9 +277,7 @@ def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
 @click.command(cls=Command, examples=("llpbench effects model", "llpbench effects model --class yes --out effects.svg"))
 @click.argument("model", type=_PATH)
 @column_option("--class", "label", help="Class whose effects are shown. [default: the last]")
-@click.option(
-    "--out", type=_PATH, metavar="FILE", default="effects.png", show_default=True, help="Plot: .png, .svg or .pdf."
-)
+@file_option("--out", default="effects.png", show_default=True, help="Plot: .png, .svg or .pdf.")
 @plugin_option
 def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) -> int:
     """Show the strongest effects of features.

@@ -18,10 +18,12 @@ from llpbench.cli.reading_options import (
     Formats,
     bag_options,
     column_option,
+    file_option,
     format_options,
     is_large,
     key_names,
     names_option,
+    number_option,
     out_of_core_option,
     own_data_command,
     possible_names,
@@ -43,37 +45,21 @@ _PATH = AnyPath(path_type=Path)
 _flag = functools.partial(click.option, is_flag=True)
 _LEARNING_OPTIONS = (
     click.argument("rows", type=_PATH),
-    click.option(
-        "--bags",
-        required=True,
-        multiple=True,
-        type=_PATH,
-        metavar="FILE",
-        help="Table with a row for each bag. fit accepts several, each with its --bag-column.",
-    ),
+    file_option("--bags", required=True, multiple=True, help="Table with a row for each bag; fit accepts several."),
     bag_options(required=True),
-    click.option("--seed", default=0, show_default=True, metavar="N", help="Random seed."),
+    number_option("--seed", default=0, help="Random seed."),
     column_option("--size-column", help="Column of BAGS with the number of rows of the whole bag."),
-    names_option(
-        "--classes",
-        help="With one column of counts: names of both classes, the counted one last, such as 'on time,late'. With "
-        "several: the classes to use, in any order (see --drop-unmatched).",
-    ),
+    names_option("--classes", help="Both classes, the counted one last; with several columns, the classes to use."),
     column_option("--rest-as", help="Add a class: the rows of a bag that no other class counts."),
     _flag("--sampled", help="ROWS is only a sample of the rows of each bag."),
     _flag("--as-shares", help="Use only the shares of counts, which describe other people or have other units."),
     column_option("--weight-column", help="Column of ROWS with the number of people that a row stands for."),
     click.option(
-        "--noise",
-        default=0.0,
-        metavar="DEVIATION",
-        help="Standard deviation of privacy noise in each count (Laplace noise of scale b: 1.414 b). [default: 0]",
+        "--noise", default=0.0, metavar="DEVIATION", help="Standard deviation of noise in counts (Laplace: 1.414 b)."
     ),
     names_option("--leave-out", help="Columns of ROWS that are not used as features."),
     _flag("--keep-key", help="Use the columns that name bags as features, too."),
-    click.option(
-        "--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: income=number, zip=text."
-    ),
+    click.option("--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: number or text."),
     _flag("--drop-unmatched", help="Drop rows and bags without each other, and classes that --classes does not name."),
     _flag("--suppress-impossible", help="Treat counts that do not fit the rows of their bag as missing."),
     format_options,
@@ -121,7 +107,7 @@ def _read(
 
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.fitting import progress_display
-    from llpbench.owndata.own_files import BagFile, draw_bags, one_per_bag, require_common_bags
+    from llpbench.owndata.own_files import BagFile, draw_bags, one_per_bag
     from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys
     from llpbench.tables.column_names import column_of, matching_column, split_names
@@ -129,7 +115,7 @@ def _read(
 
     kinds, keep_key, one = read_pairs(types, "--types"), facts["keep_key"], len(bags) == 1
     with reading("rows"):
-        large = is_large(out_of_core, rows, one)
+        large = is_large(out_of_core, rows, "" if one else "several --bags")
         wanted = [(part, text) for text in bag_column for part in possible_names([text])]
         batches = RowBatches(rows, kinds, keys=possible_names(bag_column), form=formats.rows, columns=wanted)
         frame = batches.rows_or_head(head=large)
@@ -139,31 +125,26 @@ def _read(
         return [str(column_of(frame, name, rows).name) for name in names]
 
     if not one and len(bags) != len(bag_column):
-        raise LLPBenchError(
-            f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(bag_column)}. Give each "
-            "table of bags its own --bag-column, or leave the other tables out."
-        )
-    if large and not one:
-        raise LLPBenchError("several --bags and --out-of-core cannot be combined. Leave one of them out.")
+        got = f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(bag_column)}"
+        raise LLPBenchError(f"{got}. Give each table of bags its own --bag-column, or leave the other tables out.")
     given = [bag_column] if one else [(text,) for text in bag_column]
-    groupings = [(path, *key_names(texts, known)) for path, texts in zip(bags, given, strict=True)]
+    groupings = [key_names(texts, known) for texts in given]
     with reading("bags"):
         more = columns | {"size_column": size_column, "time_column": time_column, "form": formats.bags}
-        tables = [BagFile(path, of_bags, **more).read(known) for path, _, of_bags in groupings]
+        pairs = zip(bags, groupings, strict=True)
+        tables = [BagFile(path, of_bags, **more).read(known) for path, (_, of_bags) in pairs]
     out = named(split_names(leave_out, known)) + named([weight_column] if weight_column is not None else [])
     texts = named(name for name, kind in kinds.items() if kind == "text")
     if large:
         with reading("rows"), progress_display() as progress:
-            frame, tables[0] = draw_bags(batches, groupings[0][1], tables[0], most_rows, seed, drop_unmatched, progress)
+            frame, tables[0] = draw_bags(batches, groupings[0][0], tables[0], most_rows, seed, drop_unmatched, progress)
         if drawn := frame.attrs.get("drawn"):
             echo(f"llpbench: {drawn}", err=True)
     decimals = frame.attrs["decimals"]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
     weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
-    keys = [bag_keys(frame, names, rows) for _, names, _ in groupings]
-    for (path, *_), of_row, of_bags in zip(groupings, keys, tables, strict=True):
-        require_common_bags(of_row, of_bags.get("counts", of_bags.get("proportions")), rows, path)
-    names = [*dict.fromkeys(name for _, own, _ in groupings for name in own)]
+    keys = [bag_keys(frame, names, rows) for names, _ in groupings]
+    names = [*dict.fromkeys(name for own, _ in groupings for name in own)]
     key_columns, table = named(names), tables[0]
     times = table.pop("time", None)
     if time_column is not None:
@@ -211,26 +192,17 @@ def _warn_of(doubts: Doubts | None) -> None:
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
 @out_of_core_option
-@click.option(
+@number_option(
     "--most-rows",
     type=click.IntRange(min=2),
     default=10_000_000,
-    show_default=True,
-    metavar="N",
     help="With --out-of-core: largest number of rows in memory. Of more rows, whole bags are drawn at random.",
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Hyperparameter of the method.")
 @column_option("--encoder", help="Encoder of a network. [default: mlp]")
 @column_option("--numbers", help="Scaling of numbers: z, scores (normal scores) or robust. [default: by method]")
 @click.option("--pretraining", default="none", show_default=True, metavar="NAME", help="Pretraining of an encoder.")
-@click.option(
-    "--ensemble",
-    default=1,
-    show_default=True,
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Number of models averaged.",
-)
+@number_option("--ensemble", default=1, type=click.IntRange(min=1), help="Number of models that are averaged.")
 def fit(
     features: DataFrame,
     data: BagData,
@@ -312,10 +284,8 @@ def fit(
     help="Methods to compare. [default: auto,bag-gp,count-gbdt,bag-mean-linear,bag-soft-label-gbdt,dllp]",
 )
 @column_option("--time-column", help="Time of a bag, in BAGS or ROWS. Later bags are predicted from earlier ones.")
-@click.option("--folds", default=5, show_default=True, metavar="N", help="Number of parts that bags are split into.")
-@click.option(
-    "--repeats", type=int, metavar="N", help="Number of random splits into parts. [default: 2; with --time-column 1]"
-)
+@number_option("--folds", default=5, help="Number of parts that bags are split into.")
+@number_option("--repeats", type=int, help="Number of random splits into parts. [default: 2; with --time-column 1]")
 def choose(
     features: DataFrame,
     data: BagData,

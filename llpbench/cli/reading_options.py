@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from llpbench.cli.options import OWN_DATA, Command, add_options
+from llpbench.cli.options import OWN_DATA, AnyPath, Command, add_options
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 from llpbench.tables.column_names import csv_parts
@@ -22,12 +22,12 @@ _PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")
 LARGE = 2_000_000_000
 """Size of values in bytes above which rows are read in batches by default."""
 out_of_core_option: Callable[[Any], Any] = click.option(
-    "--out-of-core/--in-memory",
-    default=None,
-    help="Read ROWS in batches, without holding all rows in memory. [default: for more than 2 GB]",
+    "--out-of-core/--in-memory", default=None, help="Read ROWS in batches. [default: for more than 2 GB]"
 )
 column_option = functools.partial(click.option, metavar="NAME")
 names_option = functools.partial(click.option, multiple=True, metavar="NAMES")
+number_option = functools.partial(click.option, metavar="N", show_default=True)
+file_option = functools.partial(click.option, type=AnyPath(path_type=Path), metavar="FILE")
 _marks = functools.partial(click.option, multiple=True, metavar="MARKS")
 _FORMAT_OPTIONS = (
     click.option("--separator", multiple=True, metavar="MARK", help="Separator of values, such as ';', tab or '|'."),
@@ -98,11 +98,16 @@ def read_pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
     return pairs
 
 
-def is_large(requested: bool | None, rows: Path, able: bool) -> bool:
-    """Return whether rows are read in batches: as `requested`, or above `LARGE` if the method is `able` to."""
+def is_large(requested: bool | None, rows: Path, needs_memory: str) -> bool:
+    """Return whether rows are read in batches: as `requested`, or above `LARGE`.
+
+    Raises `LLPBenchError` if that is requested but something `needs_memory` (its name).
+    """
     from llpbench.tables.table_sources import TableSource
 
-    if requested is not None or not able:
+    if requested and needs_memory:
+        raise LLPBenchError(f"{needs_memory} and --out-of-core cannot be combined. Leave one of them out.")
+    if requested is not None or needs_memory:
         return bool(requested)
     size = sum(source.values for source in TableSource.all(rows))
     if size > LARGE:
@@ -143,13 +148,8 @@ _BAG_OPTIONS = (
 
 def bag_options(required: bool) -> Callable[[Any], Any]:
     """Add the option for columns that name a bag, and `_BAG_OPTIONS`. The command gets them as `columns`."""
-    column = click.option(
-        "--bag-column",
-        required=required,
-        multiple=True,
-        metavar="NAME[+NAME]",
-        help="Column of ROWS and BAGS that names the bag; join several with +.",
-    )
+    text = "Column of ROWS and BAGS that names the bag; join several with +."
+    column = click.option("--bag-column", required=required, multiple=True, metavar="NAME[+NAME]", help=text)
 
     def decorate(command: Any) -> Any:
         @functools.wraps(command)

@@ -26,7 +26,7 @@ from llpbench.core.errors import DataError, LLPBenchError, argument, warn
 from llpbench.core.files import temporary_folder
 from llpbench.core.seeding import generator
 from llpbench.core.text import one_line, plural, verb
-from llpbench.data.bag_tables import BagLabels, near_names
+from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import read_bag_labels
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.classifier import LLPClassifier
@@ -57,7 +57,6 @@ class BagFile:
     counts: Sequence[str]
     """columns with counts; each text names one or several (`split_names`)"""
     proportions: Sequence[str]
-    """columns with proportions"""
     class_column: str | None = None
     """column with the class, in a table with a line for each bag and class"""
     size_column: str | None = None
@@ -67,7 +66,6 @@ class BagFile:
     suppressed: Sequence[str] = ()
     """marks of suppressed numbers, in addition to empty cells"""
     form: FileFormat = AS_IT_SHOWS
-    """format of the file, as far as the user has set it"""
 
     def read(self, of_rows: Sequence[str] = ()) -> dict[str, Any]:
         """Return the table as arguments of `LLPClassifier.fit`. `of_rows` are the columns of the file of rows.
@@ -129,50 +127,37 @@ class BagFile:
         self, frame: pd.DataFrame, names: Sequence[str], bags: pd.Index, *, whole: bool = False
     ) -> pd.DataFrame:
         """Return columns as numbers: NaN if empty or suppressed, percentages as shares. All have one decimal mark."""
-        columns = {name: column_of(frame, name, self.path) for name in names}
+        cells = pd.concat({name: as_text(column_of(frame, name, self.path)) for name in names})
         missing = {*self.suppressed, *MISSING}
-        every = pd.concat([as_text(column) for column in columns.values()], ignore_index=True)
-        decimal = self.form.decimal or NumberText.read(every, missing=missing, known_gaps=False).decimal
-        found = {
-            name: NumberText.read(column, decimal=decimal, missing=missing, known_gaps=False)
-            for name, column in columns.items()
-        }
-        ranged = bool(self.counts) and not whole
-        wrong = {
-            name: each.broken[[not ranged or each.percent or Range.read(text) is None for text in each.broken]]
-            for name, each in found.items()
-        }
-        marks = list(dict.fromkeys(mark for each in wrong.values() for mark in each))
-        remedy = f" If they mark suppressed counts, use --suppressed {shlex.quote(csv_line(marks))}."
-        remedy *= len(marks) <= _MOST_MARKS
-        for name, each in found.items():
-            if number := len(wrong[name]):
-                row, text = int(wrong[name].index[0]), wrong[name].iloc[0]
-                raise DataError(
-                    f"file {str(self.path)!r}: column {name!r} must be numeric, got {text!r} for bag {bags[row]!r} in "
-                    f"{place_of(frame, row)} ({plural(number, 'such value')}). Correct the file.{remedy}"
-                )
-            if each.percent and (whole or self.counts):
-                example = "%" if each.example is None else each.example[0]
-                raise DataError(
-                    f"file {str(self.path)!r}: column {name!r} must contain counts, got {example!r}, a percentage. "
-                    "Use --proportions for such columns."
-                )
-        if read := next((each.told(name) for name, each in found.items() if each.example is not None), None):
-            warn("file", f"file {str(self.path)!r}: {read}.")
-        numbers = pd.DataFrame({name: each.values / (100 if each.percent else 1) for name, each in found.items()})
-        ranges = {name: each.broken.astype(object) for name, each in found.items() if len(each.broken)}
-        for name, texts in ranges.items():
-            numbers[name] = numbers[name].astype(object)
-            numbers.loc[texts.index, name] = texts
-        if ranges:
-            name, text = next((name, str(texts.iloc[0])) for name, texts in ranges.items())
+        found = NumberText.read(cells, decimal=self.form.decimal, missing=missing, known_gaps=False)
+        ranged = bool(self.counts) and not (whole or found.percent)
+        wrong = found.broken[[not ranged or Range.read(text) is None for text in found.broken]]
+        if whole or self.counts:
+            examples = [text for text in (*(found.example or ())[:1], *wrong) if text.endswith("%")]
+            if examples:
+                kind = f"must contain counts, got {examples[0]!r}, a percentage"
+                raise DataError.of(self.path, f"{kind}. Use --proportions for such columns.")
+        if len(wrong):
+            (name, row), marks = wrong.index[0], [*wrong.unique()]
+            remedy = f" If they mark suppressed counts, use --suppressed {shlex.quote(csv_line(marks))}."
+            remedy *= len(marks) <= _MOST_MARKS
+            raise DataError(
+                f"file {str(self.path)!r}: column {name!r} must be numeric, got {marks[0]!r} for bag {bags[row]!r} in "
+                f"{place_of(frame, row)} ({plural(len(wrong), 'such value')}). Correct the file.{remedy}"
+            )
+        if found.example is not None:
+            warn("file", f"file {str(self.path)!r}: {found.told(', '.join(names))}.")
+        values = found.values / (100 if found.percent else 1)
+        if number := len(found.broken):
+            name, text = found.broken.index[0][0], str(found.broken.iloc[0])
             low, high = Range.read(text) or (0, 0)
-            number, ends = sum(map(len, ranges.values())), f"{low:g} {f'to {high:g}' if high < MOST else 'or more'}"
+            ends = f"{low:g} {f'to {high:g}' if high < MOST else 'or more'}"
             told = f"{plural(number, 'count')} {verb(number, 'is a range', 'are ranges')}, such as {text!r} in {name!r}"
             advice = f"To ignore such counts: --suppressed {shlex.quote(csv_line([text]))}."
             warn("file", f"file {str(self.path)!r}: {told}, read as {ends}. {advice}")
-        return numbers
+            values = values.astype(object)
+            values[found.broken.index] = found.broken
+        return values.unstack(0)[[*names]].infer_objects()
 
 
 def one_per_bag(values: pd.Series, bags: pd.Index, path: Path) -> pd.Series:
@@ -189,18 +174,6 @@ def one_per_bag(values: pd.Series, bags: pd.Index, path: Path) -> pd.Series:
         wrong = f"must have one {values.name} for each bag, got {one!r} and {other!r} for bag {bag!r}"
         raise DataError.of(path, f"{wrong}. Correct the file, use smaller bags, or name another column.")
     return pd.Series(values.to_numpy(), index=bags)[inside & ~flat.duplicated()]
-
-
-def require_common_bags(keys: pd.DataFrame, table: pd.Series | pd.DataFrame, rows: Path, bags: Path) -> None:
-    """Raise `DataError` if no bag of the rows is in a table of bags. `keys` are columns that name the bag of a row."""
-    ours = keys.dropna().drop_duplicates()
-    theirs = table.index.to_frame(index=False).iloc[:, : keys.shape[1]].dropna().drop_duplicates()
-    if not (len(ours) and len(theirs)) or len(bag_index(ours).intersection(bag_index(theirs))):
-        return
-    near = near_names([*bag_index(ours)], [*bag_index(theirs)])
-    advice = f"Use the same names in both files{f': {near}' * bool(near)}."
-    some = [", ".join(map(repr, bag_index(each)[:3])) + ", ..." * (len(each) > 3) for each in (ours, theirs)]
-    raise DataError(f"no bag of file {str(rows)!r} ({some[0]}) is in file {str(bags)!r} ({some[1]}). {advice}")
 
 
 def draw_bags(
@@ -291,7 +264,6 @@ class FileRows:
     model: LLPClassifier
     batches: Iterable[RowBatch]
     total: int | None
-    """number of rows, if known"""
     keys: Sequence[str]
     """columns that name bags"""
     counts: dict[str, Any]

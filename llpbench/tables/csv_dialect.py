@@ -116,8 +116,7 @@ class _Records:
         except csv.Error:
             pairs = []
         self.records = [record for record, _ in pairs]
-        self.ends = [end for _, end in pairs]
-        """number of lines up to the end of each record"""
+        self.ends = [end for _, end in pairs]  # number of lines up to the end of each record
         self.widths = [*map(len, self.records)]
         self.width = max({*self.widths}, key=lambda width: (self.widths.count(width), width), default=0)
 

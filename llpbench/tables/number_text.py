@@ -158,7 +158,8 @@ def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterab
 def numbers_as_text_warning(frame: pd.DataFrame) -> str:
     """Return a message that names columns of numbers written as text; "" if there are none.
 
-    Columns of dtype category are not reported.
+    Columns of dtype category may have any values. Raises `DataError` if a few values of a column are texts and all
+    others are numbers; the message has the line of a text if the frame is that of a file.
     """
     told, names, marks, unclean = [], [], dict[str, None](), []
     for place, name in enumerate(map(str, frame.columns)):
@@ -168,6 +169,7 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
             unclean.append(f"{name!r} (with a unit, as in {found!r})")
         if not isinstance(found, NumberText):
             continue
+        _require_no_text_among_numbers(column.dropna(), name, found)
         plain = int(pd.to_numeric(column, errors="coerce").notna().sum())
         said = f"{name!r}: {plain:,} of {column.count():,} values are numbers" if plain else f"{name!r} is text"
         if found.example is not None:
@@ -226,24 +228,16 @@ def _listed(texts: Iterable[str]) -> str:
     return " and ".join(map(repr, texts))
 
 
-def require_no_texts_among_numbers(frame: pd.DataFrame) -> None:
-    """Raise `DataError` if a few values of a column are texts and all others are numbers.
-
-    The message has the line of a text if the frame is that of a file. Columns of dtype category may have any values.
-    """
-    for place, name in enumerate(map(str, frame.columns)):
-        known = frame.iloc[:, place].dropna()
-        found = likely_numbers(known) if len(known) >= _FEWEST_VALUES else None
-        if not isinstance(found, NumberText) or found.values.nunique() <= _MANY_NUMBERS:
-            continue
-        texts = known[found.values.isna()]
-        if not _ALMOST_ALL < 1 - len(texts) / len(known) < 1:
-            continue
-        where = f" in {place_of(frame, texts.index[0])}" if "decimals" in frame.attrs else ""
+def _require_no_text_among_numbers(known: pd.Series, name: str, found: NumberText) -> None:
+    texts = known[found.values.isna()]
+    if len(known) < _FEWEST_VALUES or found.values.nunique() <= _MANY_NUMBERS:
+        return
+    if _ALMOST_ALL < 1 - len(texts) / len(known) < 1:
+        where = f" in {place_of(known, texts.index[0])}" if "decimals" in known.attrs else ""
+        wrong = verb(len(texts), "is not a number", "are not numbers")
         raise DataError(
-            f"column {name!r} must be numeric, got {texts.iloc[0]!r}{where} ({len(texts):,} of "
-            f"{len(known):,} values {verb(len(texts), 'is not a number', 'are not numbers')}). "
-            f"{_advice(name, found)}"
+            f"column {name!r} must be numeric, got {texts.iloc[0]!r}{where} ({len(texts):,} of {len(known):,} values "
+            f"{wrong}). {_advice(name, found)}"
         )
 
 

@@ -92,22 +92,17 @@ class RowBatches:
         file. `columns` (each with its possible names) choose the sheet of a workbook.
         """
         self.path, self.rows = path, rows or BATCH_ROWS
-        self.decimals: dict[str, str] = dict(decimals or {})
-        """how numbers that were written as text are read"""
+        self.decimals: dict[str, str] = dict(decimals or {})  # how numbers that were written as text are read
         self._types, self._form, self._columns = types or {}, form, columns
         self._keys, self._features = [*map(plain, keys)], None if features is None else {*map(plain, features)}
         self._texts = {plain(name) for name, kind in self._types.items() if kind == "text"}
         self._default = None if decimals is None else "."
-        self._files = TableSource.files(path)
-        """size and time of each part, before anything was read"""
+        self._files = TableSource.files(path)  # size and time of each part, before anything was read
         self._sources = TableSource.all(path)
-        self._decimal: str | None = None
-        """decimal mark of the first text"""
-        self._line = 0
-        """line of the next row in a text"""
+        self._decimal: str | None = None  # of the first text
+        self._line = 0  # of the next row in a text
         self._names: list[str] = []
-        self._kinds: dict[str, tuple[str, Path]] = {}
-        """whether a column has numbers or texts, and the first part that shows it"""
+        self._kinds: dict[str, str] = {}  # whether a column has numbers or texts
         self._told: set[str] = set()
 
     @property
@@ -161,12 +156,12 @@ class RowBatches:
                 for table, decimal in self._pieces(source):
                     frame = self._frame(table, decimal, source.path)
                     kinds = {name: _kind(frame[name]) for name in map(str, frame) if name not in self._types}
-                    for name in (name for name, kind in kinds.items() if kind):
-                        earlier = self._kinds.setdefault(name, (kinds[name], source.path))
-                        if kinds[name] != earlier[0] and strict:
-                            raise _mixed_kinds(frame[name], source.path, *earlier)
-                        if kinds[name] != earlier[0]:
-                            self._texts.add(plain(name))
+                    for name, kind in kinds.items():
+                        if not kind or (earlier := self._kinds.setdefault(name, kind)) == kind:
+                            continue
+                        if strict:
+                            raise _mixed_kinds(frame[name], source.path, earlier)
+                        self._texts.add(plain(name))
                     yield frame, source.path, first
                     first += len(frame)
 
@@ -344,15 +339,14 @@ class RowBatches:
         return found.values
 
 
-def _mixed_kinds(column: pd.Series, part: Path, earlier: str, where: Path) -> DataError:
-    """Return an error about a column that has another kind than in `earlier` rows of the part `where`."""
+def _mixed_kinds(column: pd.Series, part: Path, earlier: str) -> DataError:
+    """Return an error about a column of another kind than `earlier` rows."""
     known, kind = column.dropna(), _kind(column)
     strange = known if kind == "numbers" else known[pd.to_numeric(known, errors="coerce").isna()]
-    example = str((strange if len(strange) else known).iloc[0])
-    before = "in earlier rows" if part == where else f"in {str(where)!r}"
+    example = str([*strange[:1], *known[:1]][0])
     missing = "" if kind == "numbers" else f"use --missing {shlex.quote(csv_line([example]))} if it is missing, "
     return DataError(
-        f"file {str(part)!r}: column {column.name!r} must contain {earlier}, as {before}, got {kind} such as "
+        f"file {str(part)!r}: column {column.name!r} must contain {earlier}, as before, got {kind} such as "
         f"{example!r}. Correct the files, {missing}or use --types {shlex.quote(f'{column.name}=text')}."
     )
 
@@ -391,16 +385,12 @@ def _what_is_wrong(error: Exception, source: TableSource, form: FileFormat) -> s
         line, names, values, row = found.groups()
         if row.count('"') % 2:
             return f"opens a quotation mark in line {line} that is never closed. Close it."
-        few = "Add the missing separators, or remove the line if it is a note."
-        many = "Correct the line, or name every column. If there are lines before the header, use --skip-rows 1."
         return (
             f"has {plural(int(values), 'value')} in line {line}, but {plural(int(names), 'name')} in its header. "
-            f"{few if int(values) < int(names) else many}"
+            "Correct the line, or remove it if it is a note. If there are lines before the header, use --skip-rows 1."
         )
     if "straddling" in words:
         return "has a row that does not end. Close its quotation mark."
-    if source.kind == "parquet" and "magic bytes" in words:
-        return "is not a parquet file, or is damaged. Replace it."
     return f"cannot be read as {source.kind}: {words.rstrip('.')}. Replace it."
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 from xml.etree.ElementTree import iterparse
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import pandas as pd
 import pyarrow as pa
@@ -129,19 +129,10 @@ def _source(path: Path, keys: tuple[tuple[str, str], ...]) -> TableSource:
         raise DataError.of(path, told)
     if packed and ending in (*_BOOKS, *_PARQUETS):
         raise DataError.of(path, "is packed, which only text tables can be. Unpack it.")
-    if first.startswith(b"PK\x03\x04"):
-        try:
-            with ZipFile(path) as archive:
-                if "[Content_Types].xml" not in archive.namelist():
-                    raise DataError.of(path, "is an archive. Unpack it, and give the table in it.")
-                require_unpackable(archive, path)
-        except BadZipFile as error:
-            raise DataError.of(path, f"cannot be unpacked: {error}. Replace it.") from error
+    if ending in _BOOKS or (first.startswith(b"PK\x03\x04") and ending != ".zip"):
         return TableSource(path, "excel", keys=keys)
     if first.startswith(b"PAR1") or ending in _PARQUETS:
         return TableSource(path, "parquet", keys=keys)
-    if ending in _BOOKS:
-        raise DataError.of(path, "has the name of an Excel workbook but is none. Save it again.")
     if ending not in _TEXTS and not (packed and not ending):
         raise DataError.of(path, f"must end in {', '.join(_ENDINGS)}, text tables also with .gz, .bz2 or .xz.")
     return TableSource(path, "csv", packed, "\t" if ending in (".tsv", ".tab") else ",", keys)
@@ -184,6 +175,7 @@ def _require_dense(path: Path) -> None:
     from openpyxl.utils.cell import coordinate_to_tuple  # type: ignore[import-untyped]
 
     with ZipFile(path) as archive:
+        require_unpackable(archive, path)
         for member in archive.namelist():
             if not re.fullmatch(r"/?xl/worksheets/[^/]+\.xml", member):
                 continue
