@@ -32,6 +32,8 @@ _Counted = Literal["rows", "whole bags", "others"]
 """What was counted: the rows in X, whole bags (X has some of their rows), or other people."""
 _MOST_NOISE = 1e12
 """Largest standard deviation of noise, in rows."""
+_SAME_TOTAL = 0.5
+"""Largest difference of equal totals."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -149,11 +151,11 @@ class BagData:
             if value not in ("raise", other):
                 raise LLPBenchError(f"{argument(name)} must be 'raise' or {other!r}, got {value!r}.")
         if isinstance(noise, bool) or not (isinstance(noise, Real) and 0 <= noise <= _MOST_NOISE):
-            raise LLPBenchError(
-                f"{argument('noise')} must be a standard deviation from 0 to {_MOST_NOISE:g}, got {noise!r}."
-            )
+            must = f"{argument('noise')} must be a standard deviation from 0 to {_MOST_NOISE:g}"
+            raise LLPBenchError(f"{must}, got {noise!r}.")
         parts, ranges = split_ranges(counts), None
-        several = _are_groupings(bags)
+        grouping = pd.Series | pd.DataFrame | np.ndarray | list
+        several = isinstance(bags, list | tuple) and len(bags) > 0 and all(isinstance(each, grouping) for each in bags)
         _require_together(
             sampled=sampled,
             as_shares=as_shares,
@@ -164,9 +166,8 @@ class BagData:
             rest_as=rest_as is not None,
         )
         if as_shares and counts is None:
-            raise LLPBenchError(
-                f"{argument('as_shares=True')} works only with counts. Leave it out: proportions are shares already."
-            )
+            only = f"{argument('as_shares=True')} works only with counts"
+            raise LLPBenchError(f"{only}. Leave it out: proportions are shares already.")
         weights, table = read_weights(sample_weight, X), None
         if several:
             of_rows, table = _read_groupings(X, bags, proportions=proportions, counts=counts, weights=weights)
@@ -235,25 +236,15 @@ def _require_together(**given: bool) -> None:
 
 def _key_columns(X: Any, bags: Any) -> list[str]:
     """Return columns of X with the name and values of `bags` or weights, if these are a series or frame."""
-    if isinstance(bags, pd.Series):
-        bags = bags.to_frame()
+    bags = bags.to_frame() if isinstance(bags, pd.Series) else bags
     if not (isinstance(bags, pd.DataFrame) and isinstance(X, pd.DataFrame) and len(bags) == len(X)):
         return []
     known, found = [*X.columns], []
-    for place, name in enumerate(bags.columns):
+    for name, column in bags.items():
         if isinstance(name, str) and known.count(name) == 1:
-            ours, theirs = (each.reset_index(drop=True).astype(object) for each in (X[name], bags.iloc[:, place]))
-            found += [name] if ours.equals(theirs) else []
+            ours, theirs = (each.reset_index(drop=True).astype(object) for each in (X[name], column))
+            found += [name] * ours.equals(theirs)
     return found
-
-
-_SAME_TOTAL = 0.5
-"""Largest difference of equal totals."""
-
-
-def _are_groupings(bags: Any) -> bool:
-    own = (pd.Series, pd.DataFrame, np.ndarray, list)
-    return isinstance(bags, list | tuple) and len(bags) > 0 and all(isinstance(each, own) for each in bags)
 
 
 def _read_groupings(
@@ -273,10 +264,8 @@ def _read_groupings(
     if any({*frame.columns} != {*joined.columns} for frame in frames):
         listed = " and ".join(str([*frame.columns]) for frame in frames)
         raise LLPBenchError(f"{what} of all groupings must have the same classes, got {listed}.")
-    if (again := joined.index.duplicated()).any():
-        raise LLPBenchError(
-            f"bags of two groupings must not have the same name, got {joined.index[again][0]!r} twice. Rename one."
-        )
+    if len(again := joined.index[joined.index.duplicated()]):
+        raise LLPBenchError(f"bags of two groupings must not have the same name, got {again[0]!r} twice. Rename one.")
     if counts is not None:
         warn("disagreeing groupings", _disagreement(frames, labels))
     of_rows = pd.Series(np.concatenate(labels), dtype=object)

@@ -3,30 +3,26 @@
 The logits of a row in bag k are s z + a + b_k, where z are the logits of the model, s is a factor for their spread
 inside bags, a is an offset, and b_k ~ N(0, tau^2) is the effect of the bag.
 
-A model that was fitted to a bag has already learned a part of its effect. Trees learn nearly all of it. Therefore s and
-tau are estimated from held-out predictions, where each bag is predicted by a model fitted without it. The effects are
-the posterior mode at this s and tau.
+A model has already learned a part of the effects of the bags of its fit; trees learn nearly all of them. Therefore s
+and tau are estimated from held-out predictions, where each bag is predicted by a model fitted without it. The effects
+are the posterior mode at this s and tau.
 
 Counts show whether z is right between bags, not inside bags. If bags have large effects, z may agree with the counts by
-chance. Therefore the prior of s has two components:
+chance. Therefore the prior of s has two components. The larger tau, the more probable is the second one:
 
 - Features hold inside bags. Then s is log-normal, around 1 if tau is 0 and around a third if tau is large.
 - Features do not hold inside bags. Then s is `_LEAST`: rows of a bag keep their order and get about its share.
 
-The larger tau, the larger is the prior probability of the second component. Logits that hardly vary inside bags do no
-harm and keep their spread.
-
-The evidence of held-out bags cannot replace this prior (`benchmarks/natural.py`). In hotel bookings by country, half of
-the spread is best; in Covid tests by clinic, none is. Held-out bags support neither.
-
-Nor can it show slopes that are unstable inside bags. So s is at most R C. R = 2 - 1 / r^2 falls with the correlation r,
-inside bags, of the model's and the held-out predictions. C is the variance of bags' mean logits, divided by itself plus
-tau^2.
+Logits that hardly vary inside bags do no harm and keep their spread. The evidence of held-out bags cannot replace this
+prior (`benchmarks/natural.py`). In hotel bookings by country, half of the spread is best; in Covid tests by clinic,
+none is. Held-out bags support neither. Nor can it show slopes that are unstable inside bags. So s is at most R C.
+R = 2 - 1 / r^2 falls with the correlation r, inside bags, of the model's and the held-out predictions. C is the
+variance of bags' mean logits, divided by itself plus tau^2.
 
 Rare positives are calibrated to held-out bags, too. With B random bags and a share p of positives, the weight of a
 feature (per standard deviation, on logits) has a standard error of about 1 / sqrt(B p (1 - p)), whatever the size of
-bags. With 48 bags and p = 1.3 % it is 1.3. Methods do not allow for this. So if positives are rare, the logits z of
-rows become s z + a. Here s, from nearly 0 to 1, is the posterior mean given the counts of held-out bags (with a prior
+bags: 1.3 with 48 bags and p = 1.3 %. Methods do not allow for this. So if positives are rare, the logits z of rows
+become s z + a. Here s, from nearly 0 to 1, is the posterior mean given the counts of held-out bags (with a prior
 proportional to s), and a makes the mean probability equal to the counted share.
 """
 
@@ -43,7 +39,7 @@ from scipy.stats import ttest_1samp
 from llpbench.blocks.assigning import log_of
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.distinct import Distinct
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Ragged, Rows
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Ragged, Rows
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural, verb
 
@@ -58,10 +54,8 @@ _SPREADS = (_LEAST, 0.1, 0.18, 0.3, 0.45, 0.65, 1.0)
 """Possible spreads. None is larger than the model's."""
 _TAUS = (0.01, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56)
 """Possible standard deviations of effects of bags on logits."""
-_LOG_STD = 0.3
-"""Prior standard deviation of log s."""
-_NARROW = 0.3
-"""Median of the prior of s if bags have large effects."""
+_LOG_STD, _NARROW = 0.3, 0.3
+"""Prior standard deviation of log s, and median of the prior of s if bags have large effects."""
 _CONFOUNDED = 0.06
 """Variance of effects of bags at which the median of the prior is half-way to that."""
 _EVEN = 0.25
@@ -90,9 +84,7 @@ class KnownBags:
 
     def __call__(self, proba: FloatArray, bags: IntArray) -> FloatArray:
         """Return probabilities [rows, classes]. `bags` [rows] are positions of known bags, -1 for other bags."""
-        given: BoolArray = np.asarray(np.isfinite(self.effects).all(axis=1))
-        known = (bags >= 0) & given[bags]
-        moved = proba.copy()
+        known, moved = (bags >= 0) & np.isfinite(self.effects[bags]).all(axis=1), proba.copy()
         moved[known] = softmax(self.spread * log_of(proba[known]) + self.effects[bags[known]], axis=1)
         return moved
 
@@ -112,7 +104,10 @@ class KnownBags:
         spread = float(np.exp(weights.sum(axis=1) @ np.log(_SPREADS)))  # posterior means of logarithms
         deviation = float(np.exp(weights.sum(axis=0) @ np.log(_TAUS)))
         spread = min(spread, _reliable(counts, fitted, held_out, deviation))
-        spread = max(spread, min(1.0, _HARMLESS / max(_inside(log_of(fitted), counts), 1e-12)))
+        centered = log_of(fitted) - log_of(fitted).mean(axis=1, keepdims=True)
+        away = centered - _means(centered, counts)[counts.bag_of_row]
+        inside = float(np.sqrt(2 * np.average((away**2).sum(axis=1), weights=counts.weights)))
+        spread = max(spread, min(1.0, _HARMLESS / max(inside, 1e-12)))
         logits = spread * log_of(fitted)
         offset = _level(logits, known, counts.weights)
         return cls(spread, deviation, offset + counts.effects_of_spread(logits + offset, deviation)[0])
@@ -131,10 +126,8 @@ def held_out_predictions(known: BaggedRows, learn: _Learner, seed: int) -> Float
     fold_of_bag = _folds_of(known.proportions, folds, seed)
     for fold in range(folds):
         inside, rest = (fold_of_bag == fold)[known.bag_of_row], known.some(fold_of_bag != fold)
-        if rest.prior.max() == 1.0:  # only one class is left in training
-            found[inside] = rest.prior
-        else:
-            found[inside] = learn(rest, Rows(*(part[inside] for part in known.rows)))
+        one_class = rest.prior.max() == 1.0  # nothing can be learned
+        found[inside] = rest.prior if one_class else learn(rest, Rows(*(part[inside] for part in known.rows)))
     uniform = 1 / (2 * rows)
     return np.asarray((1 - uniform) * found + uniform / classes)
 
@@ -158,12 +151,9 @@ def shows_features_help(known: BaggedRows, held_out: FloatArray) -> bool:
 
 def _folds_of(proportions: FloatArray, folds: int, seed: int) -> IntArray:
     """Return the fold of each bag [bags]. Bags of similar shares are in different folds."""
-    rng = generator(seed, "held-out bags of folds")
-    share = proportions[:, proportions.mean(axis=0).argmin()]
-    order = np.lexsort((rng.random(len(share)), share))
-    fold = np.empty(len(share), dtype=np.int64)
-    for start in range(0, len(order), folds):
-        some = order[start : start + folds]
+    rng, share = generator(seed, "held-out bags of folds"), proportions[:, proportions.mean(axis=0).argmin()]
+    order, fold = np.lexsort((rng.random(len(share)), share)), np.empty(len(share), dtype=np.int64)
+    for some in np.split(order, range(folds, len(order), folds)):
         fold[some] = rng.permutation(folds)[: len(some)]
     return fold
 
@@ -215,13 +205,6 @@ def _reliable(counts: BagCounts, fitted: FloatArray, held_out: FloatArray, devia
 
 def _means(values: FloatArray, counts: BagCounts) -> FloatArray:
     return np.stack([counts.sums(each) for each in values.T], axis=1) / counts.sizes[:, None]
-
-
-def _inside(logits: FloatArray, counts: BagCounts) -> float:
-    """Return the standard deviation of logits inside bags; for two classes that of their difference."""
-    centered = logits - logits.mean(axis=1, keepdims=True)
-    away = centered - _means(centered, counts)[counts.bag_of_row]
-    return float(np.sqrt(2 * np.average((away**2).sum(axis=1), weights=counts.weights)))
 
 
 def _total_shares(known: BaggedRows) -> FloatArray:
@@ -282,14 +265,10 @@ def added_up(
     return found
 
 
-_RARE = 0.13
-"""Predictions are calibrated if all classes but the largest together have a smaller share than this."""
-_WARNED = 0.05
-"""Warnings are shown below this share."""
-_ENOUGH = 20.0
-"""B p (1 - p) from which no calibration is needed: a standard error of 0.2."""
-_FEW = 2.0
-"""B p (1 - p) below which a warning is shown: a standard error of 0.7."""
+_RARE, _WARNED = 0.13, 0.05
+"""Shares of all classes but the largest together below which predictions are calibrated, and warnings are shown."""
+_ENOUGH, _FEW = 20.0, 2.0
+"""B p (1 - p) from which no calibration is needed, and below which a warning is shown: standard errors of 0.2, 0.7."""
 SUPPORTED = 2.0
 """Log evidence of held-out bags, in nats, from which they show that features help."""
 _CALIBRATIONS = (0.03, 0.1, 0.3, 0.5, 0.7, 1.0)
@@ -317,18 +296,10 @@ class BagCalibration:
         """Return the calibration from predictions of the rows of `known`. Without held-out predictions s is 1."""
         if held_out is None:
             return cls(1.0, _level(log_of(fitted), known), 0.0)
-        evidence = _evidence(known, BagCounts(known), log_of(held_out), _CALIBRATIONS, _FEW_TAUS)
-        found = logsumexp(evidence, axis=1)
-        weights = softmax(found + np.log(_CALIBRATIONS))
-        spread = float(weights @ np.array(_CALIBRATIONS))
+        found = logsumexp(_evidence(known, BagCounts(known), log_of(held_out), _CALIBRATIONS, _FEW_TAUS), axis=1)
+        spread = float(softmax(found + np.log(_CALIBRATIONS)) @ np.array(_CALIBRATIONS))
         gain = float(logsumexp(found[1:]) - np.log(len(found) - 1) - found[0])
         return cls(spread, _level(spread * log_of(fitted), known), gain)
-
-
-def _information(known: BaggedRows) -> float:
-    """Return B p (1 - p) of bags with known counts, where p is the share of all classes but the largest."""
-    largest = float(_total_shares(known).max())
-    return len(known.sizes) * (1 - largest) * largest
 
 
 def rare_classes(known: BaggedRows) -> tuple[bool, bool]:
@@ -337,7 +308,8 @@ def rare_classes(known: BaggedRows) -> tuple[bool, bool]:
     A class that is not so rare may still be so rare that a method's prior changes its share noticeably.
     """
     shares = _total_shares(known)
-    rare = bool(1 - shares.max() < _RARE and _information(known) < _ENOUGH)
+    largest = float(shares.max())
+    rare = 1 - largest < _RARE and len(known.sizes) * (1 - largest) * largest < _ENOUGH
     return rare, rare or bool(shares.min() < _WARNED)
 
 
@@ -346,21 +318,19 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
 
     Without a calibration (None) the message is about counts only.
     """
-    few, shares = _information(known) < _FEW, _total_shares(known)
-    supported = found is None or found.evidence >= SUPPORTED
-    if (not few and supported) or 1 - shares.max() >= _WARNED:
+    shares, rows = _total_shares(known), len(known.bag_of_row)
+    share, supported = 1 - shares.max(), found is None or found.evidence >= SUPPORTED
+    few = len(known.sizes) * share * (1 - share) < _FEW
+    if (not few and supported) or share >= _WARNED:
         return ""
-    rare = [label for place, label in enumerate(classes) if place != shares.argmax()]
-    positives, rows = (1 - shares.max()) * len(known.bag_of_row), len(known.bag_of_row)
+    rare, positives = [label for place, label in enumerate(classes) if place != shares.argmax()], share * rows
     named = " or ".join(map(repr, rare[:3])) + " or another" * (len(rare) > 3)
     told = f"{positives:,.0f} of {rows:,} rows {verb(round(positives), 'is', 'are')} of class {named}, in "
     told += plural(len(known.sizes), "bag")
     if few:
         told += ", which is too little to learn much about them"
     if found is not None:
-        told += (
-            f". Held-out bags {'' if supported else 'do not '}show that features help (log evidence "
-            f"{round(found.evidence, 1) + 0.0:.1f} nats). Differences between rows, on logits, are shrunk to "
-            f"{100 * found.spread:.0f} %"
-        )
+        told += f". Held-out bags {'' if supported else 'do not '}show that features help (log evidence "
+        told += f"{round(found.evidence, 1) + 0.0:.1f} nats). Differences between rows, on logits, are shrunk to "
+        told += f"{100 * found.spread:.0f} %"
     return f"{told}. Give more bags, or bags that differ more."

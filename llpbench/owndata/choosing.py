@@ -144,9 +144,8 @@ def choose(
     if data.labels.copies > 1:
         raise LLPBenchError("choose needs one grouping of rows, got several. Give one grouping.")
     if time is not None and repeats not in (None, 1):
-        raise LLPBenchError(
-            f"{argument('repeats')} must be 1 with {argument('time=')}: bags are not split at random, got {repeats!r}."
-        )
+        must = f"{argument('repeats')} must be 1 with {argument('time=')}"
+        raise LLPBenchError(f"{must}: bags are not split at random, got {repeats!r}.")
     read = LLPClassifier(YARDSTICK).fit(X, data)  # checks bags and rows
     names, found, frame = read.bags_.tolist(), read.bag_counts_.copy(), as_frame(X)
     texts = [name for name in frame.columns if str(name) in read._model.columns.texts]
@@ -185,7 +184,7 @@ def choose(
                     bar.update(task, description=f"fold {finished + 1} of {len(parts)}: {name}")
                     of_fold[name] = tried(name, partial(bagged.judged, candidate, part))
                     bar.advance(task)
-                where = {"repeat": part.repeat, "fold": part.fold}
+                where = dict(zip(("repeat", "fold"), divmod(finished, folds), strict=True))
                 rows += [{**where, "method": name, **scores} for name, scores in of_fold.items() if scores]
                 finished += 1
     except KeyboardInterrupt:
@@ -240,14 +239,13 @@ def _advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure:
     ahead = sorted((name for name, row in rows.items() if row["low"] > 0), key=lambda name: -rows[name]["gain"])
     behind = [name for name, row in rows.items() if row["high"] < 0]
     level = [name for name in rows if name not in (*ahead, *behind)]
-    confounded = bool(ahead and doubts is not None and doubts.confounded)
-    best = reference if confounded or not ahead else ahead[0]
+    unexplained = doubts.unexplained if doubts is not None and doubts.confounded else 0.0
+    best = ahead[0] if ahead and not unexplained else reference
     told = [f"Use {best}."]
-    if confounded and doubts is not None:
+    if ahead and unexplained:
         told.append(
             f"{_listed(ahead)} predicts held-out bags better ({_interval(rows[ahead[0]])}), but features do not "
-            f"explain {100 * doubts.unexplained:.0f} % of the variance of bags. Held-out bags may therefore be "
-            "misleading."
+            f"explain {100 * unexplained:.0f} % of the variance of bags. Held-out bags may therefore be misleading."
         )
     elif ahead:
         told.append(f"It predicts held-out bags significantly better than {reference} ({_interval(rows[best])}).")
@@ -292,7 +290,6 @@ class _Bagged:
     frame: pd.DataFrame
     data: BagData
     names: list[Hashable]
-    """names of bags"""
     counts: FloatArray
     """[bags, classes] NaN for bags that are never held out"""
 
@@ -301,8 +298,7 @@ class _Bagged:
         data, rows = self._some(bags)
         frame = self.frame[rows].dropna(axis="columns", how="all")
         model: LLPClassifier = clone(candidate)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LLPBenchWarning)  # shown when the arguments were read
+        with warnings.catch_warnings(action="ignore", category=LLPBenchWarning):  # shown when arguments were read
             return model.fit(frame, data), frame.columns
 
     def _some(self, bags: Any) -> tuple[BagData, BoolArray]:
@@ -315,8 +311,7 @@ class _Bagged:
         seconds = perf_counter() - clock
         uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
         held, rows = self._some(part.held)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LLPBenchWarning)  # each bag has its own categories
+        with warnings.catch_warnings(action="ignore", category=LLPBenchWarning):  # each bag has its own categories
             features = model._rows(self.frame.loc[rows, columns])
         whole, _ = in_bags(features, held.labels, self.counts[part.held])
         proba = (1 - uniform) * model._predicted(whole.rows) + uniform / self.counts.shape[1]
@@ -328,9 +323,8 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
     if isinstance(methods, Mapping):
         found, named = dict(methods), list(methods)
         if YARDSTICK in found:
-            raise LLPBenchError(
-                f"{YARDSTICK!r} is the baseline of every comparison. Give your classifier another name."
-            )
+            told = f"{YARDSTICK!r} is the baseline of every comparison. Give your classifier another name."
+            raise LLPBenchError(told)
     else:
         given = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
         if not all(isinstance(name, str) for name in given):
@@ -349,8 +343,6 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
 class _Fold(NamedTuple):
     """A split of bags into training bags and held-out bags."""
 
-    repeat: int
-    fold: int
     train: BoolArray
     """[bags] whether a bag is for training"""
     held: IntArray
@@ -362,11 +354,10 @@ def _random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> It
     require_whole("repeats", repeats, 1)
     require_whole("random_state", seed, 0)
     known = _known(counts, folds)
-    splits = RepeatedKFold(n_splits=folds, n_repeats=repeats, random_state=seed).split(known)
-    for number, (_, held) in enumerate(splits):
+    for _, held in RepeatedKFold(n_splits=folds, n_repeats=repeats, random_state=seed).split(known):
         train = np.ones(len(counts), dtype=bool)
         train[known[held]] = False
-        yield _Fold(*divmod(number, folds), train, known[held])
+        yield _Fold(train, known[held])
 
 
 def _later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[_Fold]:
@@ -374,18 +365,14 @@ def _later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[
     known = _known(counts, folds)
     moments = np.unique(times[known])
     if len(moments) <= folds:
-        raise LLPBenchError(
-            f"{folds} folds of later bags need at least {folds + 1} different times, got {len(moments)}. Choose fewer "
-            "folds."
-        )
-    for fold, (_, held) in enumerate(TimeSeriesSplit(folds).split(moments)):
+        needed = f"{folds} folds of later bags need at least {folds + 1} different times"
+        raise LLPBenchError(f"{needed}, got {len(moments)}. Choose fewer folds.")
+    for _, held in TimeSeriesSplit(folds).split(moments):
         earlier = np.asarray(times < moments[held[0]])
         if (number := int(earlier[known].sum())) < 2:
-            raise LLPBenchError(
-                f"the earliest of {folds + 1} parts must have 2 bags with known counts, got {number}. Choose fewer "
-                "folds."
-            )
-        yield _Fold(0, fold, earlier, known[~earlier[known] & (times[known] <= moments[held[-1]])])
+            needed = f"the earliest of {folds + 1} parts must have 2 bags with known counts"
+            raise LLPBenchError(f"{needed}, got {number}. Choose fewer folds.")
+        yield _Fold(earlier, known[~earlier[known] & (times[known] <= moments[held[-1]])])
 
 
 def _as_times(values: Any, what: str = "time") -> FloatArray:
@@ -398,9 +385,8 @@ def _as_times(values: Any, what: str = "time") -> FloatArray:
     if dates.notna().all():
         return np.asarray((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
     wrong = ~np.isfinite(numbers)
-    odd = wrong & dates.isna()
-    example = column[odd if odd.any() else wrong].tolist()[0]
-    raise LLPBenchError(f"{argument(what)} must be all numbers, or all dates such as 2024-03-31, got {example!r}.")
+    odd = column[wrong & dates.isna()].tolist() or column[wrong].tolist()
+    raise LLPBenchError(f"{argument(what)} must be all numbers, or all dates such as 2024-03-31, got {odd[0]!r}.")
 
 
 def _require_classes(counts: FloatArray, parts: Sequence[_Fold], classes: Sequence[Hashable]) -> None:
@@ -408,12 +394,11 @@ def _require_classes(counts: FloatArray, parts: Sequence[_Fold], classes: Sequen
     for part in parts:
         left = has[part.train].any(axis=0)
         if left.sum() < 2 <= has.any(axis=0).sum():
-            rare = int(np.flatnonzero(has.any(axis=0) & ~left)[0])
-            known = int((~np.isnan(counts).any(axis=1)).sum())
+            place, only = int(np.flatnonzero(has.any(axis=0) & ~left)[0]), classes[int(left.argmax())]
+            of = f"{has[:, place].sum()} of {(~np.isnan(counts).any(axis=1)).sum():,} bags with counts"
             raise LLPBenchError(
-                f"class {classes[rare]!r} must be in more bags, got {int(has[:, rare].sum())} of {known:,} bags with "
-                f"counts: without a fold, all bags have only {classes[int(left.argmax())]!r}. Give more bags with "
-                f"{classes[rare]!r}."
+                f"class {classes[place]!r} must be in more bags, got {of}: without a fold, all bags have only {only!r}"
+                f". Give more bags with {classes[place]!r}."
             )
 
 

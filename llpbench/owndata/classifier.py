@@ -21,7 +21,7 @@ from llpbench.owndata.doubts import Doubts, Union, sameness_warning
 from llpbench.owndata.fitted import FittedClassifier
 from llpbench.owndata.fitting import YARDSTICK, NetworkPredictor, is_network
 from llpbench.owndata.storing import FittedModel
-from llpbench.owndata.training_set import TrainingSet
+from llpbench.owndata.training_set import read_training_set
 
 _NESTED = ("params", "encoder_params", "pretraining_params")
 """Arguments that are dictionaries: `params__strength` is `params={"strength": ...}`."""
@@ -143,14 +143,15 @@ class LLPClassifier(FittedClassifier):
         if data.labels.copies > 1 and is_network(self.method):
             raise LLPBenchError(f"several groupings need a direct method, got {self._method!r}. Use method='bag-gp'.")
         X = data.rows(X)  # noqa: N806
-        given = TrainingSet.read(X, data, self._scaling())
-        if given.ranges is not None:
-            with self._threads(len(given.known.bag_of_row)):
-                held_out = self._held_out_predictions(given.known, given.columns.cardinalities)
-            given = given.with_expected_counts(held_out)
-        columns, train, known = given.columns, given.train, given.known
-        classes = given.bags.classes
-        held_out = calibrated = None
+        columns, train, of_bags, ranges = read_training_set(X, data, self._scaling())
+        known, classes, held_out, calibrated = train.where_known(), of_bags.classes, None, None
+        if ranges is not None:
+            with self._threads(len(known.bag_of_row)):
+                without_bag = self._held_out_predictions(known, columns.cardinalities)
+            if without_bag is not None:
+                train = ranges.refilled(train, without_bag)
+                known, people = train.where_known(), of_bags.sizes / train.sizes
+                of_bags.counts[ranges.bags] = (train.counts * people[:, None])[ranges.bags]
         with self._threads(len(train.bag_of_row)):
             predictor = self._predictor(train, columns.cardinalities, self.ensemble)
             step = -(-len(train.bag_of_row) // _TRIED)
@@ -170,13 +171,13 @@ class LLPClassifier(FittedClassifier):
             warn("few positives", few_positives_warning(known, classes, calibrated))
 
         named = isinstance(X, pd.DataFrame) and all(isinstance(name, str) for name in X.columns)
-        facts = {"columns": columns, "named": named, "predictor": predictor, "bags": given.bags}
+        facts = {"columns": columns, "named": named, "predictor": predictor, "bags": of_bags}
         self._hold(FittedModel(**facts, calibration=calibrated, doubts=doubts))
         same = Distinct.of_rows(train.rows)
         self.distinct_rows_ = None if same is None else len(same.first)
-        self._known, self._ranges = known, given.ranges
+        self._known, self._ranges = known, ranges
         self._held_out = None if held_out is None else self._calibrated(held_out)
-        self._table = data.table if given.bags.of_rows else None
+        self._table = data.table if of_bags.of_rows else None
         warn("doubts", "" if doubts is None else doubts.warning)
         return self
 
@@ -216,7 +217,5 @@ class LLPClassifier(FittedClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
+        tags.input_tags = replace(tags.input_tags, allow_nan=True, categorical=True, string=True)
         return tags

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,7 +25,7 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import betaln, expit, gammaln, logit, logsumexp
 
-from llpbench.core.bags import FloatArray, IntArray
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, BagTable
@@ -146,10 +146,10 @@ class CountRanges:
         bags = np.flatnonzero(ranged & ~off)
         return cls(bags, least[bags], most[bags]), {labels.names[bag] for bag in np.flatnonzero(ranged)}
 
-    def expected(
+    def filled(
         self, counts: FloatArray, sizes: FloatArray | IntArray, predicted: FloatArray | None = None
     ) -> FloatArray:
-        """Return expected counts [ranges] of the last class.
+        """Return the counts [bags, 2] with expected counts instead of ranges.
 
         `counts` [bags, 2], NaN if unknown; `sizes` [bags]. `predicted` [bags]: mean predictions of the last class by
         models without the bag; None: without features.
@@ -177,7 +177,18 @@ class CountRanges:
         start = [float(logit(np.clip(share, 1e-4, 1 - 1e-4))), 0.0 if predicted is None else 1.0, np.log(50.0)]
         bounds = [(-15, 15), (0, 0 if predicted is None else 1.5), (-1, 14)]
         weights = of_ranges(minimize(loss, start, bounds=bounds, method="L-BFGS-B").x)
-        return np.asarray((np.exp(weights - logsumexp(weights, axis=1, keepdims=True)) * values).sum(axis=1))
+        expected = (np.exp(weights - logsumexp(weights, axis=1, keepdims=True)) * values).sum(axis=1)
+        filled = counts.copy()
+        filled[self.bags] = np.column_stack([size_of_ranges - expected, expected])
+        return filled
+
+    def refilled(self, train: BaggedRows, held_out: FloatArray) -> BaggedRows:
+        """Return bags with the counts that are expected given held-out predictions of all rows with known counts."""
+        known, counts = train.where_known(), train.counts.copy()
+        mean = np.bincount(known.bag_of_row, held_out[:, 1], len(known.sizes)) / known.sizes
+        of_known = replace(self, bags=(np.cumsum(train.known) - 1)[self.bags])
+        counts[train.known] = of_known.filled(known.counts, known.sizes, mean)
+        return replace(train, counts=counts)
 
 
 def _beta_binomial(count: FloatArray, size: Any, logits: FloatArray, log_precision: float) -> FloatArray:

@@ -73,15 +73,12 @@ class Doubts:
         """Message with the numbers; "" without a warning."""
         told = []
         if self.confounded:
-            told.append(
-                f"{100 * self.unexplained:.0f} % of the variance of bags' proportions is explained neither by features "
-                "nor by chance: differences between bags may have other causes than the features"
-            )
+            share = f"{100 * self.unexplained:.0f} % of the variance of bags' proportions"
+            causes = "differences between bags may have other causes than the features"
+            told.append(f"{share} is explained neither by features nor by chance: {causes}")
         if self.held_out is None and self.noise > _NEXT_TO_NOTHING:
-            told.append(
-                f"{100 * self.noise:.0f} % of the estimated effects of features is noise, so the bags contain almost "
-                "no information about features. Give more bags, or bags that differ more"
-            )
+            nothing = "the bags contain almost no information about features. Give more bags, or bags that differ more"
+            told.append(f"{100 * self.noise:.0f} % of the estimated effects of features is noise, so {nothing}")
         if self.held_out is None and self.agreement < _DISAGREEING:
             told.append(f"the averaged models rank rows differently (rank correlation {self.agreement:.2f})")
         return "; ".join(told) + ". Check predictions on rows whose labels you know." if told else ""

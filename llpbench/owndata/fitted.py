@@ -112,14 +112,12 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
     def _adding_up(self, proba: FloatArray, data: BagData) -> tuple[FloatArray, Any]:
         """Return probabilities and labels that add up to counts of bags (labels: without weights)."""
         labels, found = self._counts_of_whole(data)
-        nothing, weights = np.empty((len(proba), 0)), data.labels.weights
+        nothing = np.empty((len(proba), 0))
         whole = BaggedRows(Rows(nothing, nothing, nothing), labels.index(), found)
         chosen, known = np.flatnonzero(whole.known[whole.bag_of_row]), whole.where_known()
-        made = added_up(proba, known, chosen, self._known_bags().spread, weights)
-        if weights is not None:
-            return made, self.classes_[made.argmax(axis=1)]
-        classes = proba.argmax(axis=1)
-        if len(chosen):
+        made = added_up(proba, known, chosen, self._known_bags().spread, labels.weights)
+        classes = (proba if labels.weights is None else made).argmax(axis=1)
+        if labels.weights is None and len(chosen):
             classes[chosen] = assigned(log_of(proba[chosen]), known)
         return made, self.classes_[classes]
 
@@ -181,14 +179,12 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         """
         self._require_fitted()
         X = as_pandas(X)  # noqa: N806
-        groups = Groups.read(by, X)
-        features = X
+        groups, features, name = Groups.read(by, X), X, str(getattr(bags, "name", None) or "bag")
         if isinstance(X, pd.DataFrame):
             needless = {*groups.labels.columns} - {*self._model.columns.names, *self.key_features_}
             features = X.drop(columns=[name for name in X.columns if name in needless])
         data = BagData.of(X, bags, proportions=proportions, counts=counts, sample_weight=sample_weight)
-        name = getattr(bags, "name", None) or "bag"
-        return self._estimate(self._rows(features), data, groups, among=among, name=str(name))
+        return self._estimate(self._rows(features), data, groups, among=among, name=name)
 
     def _estimate(
         self, rows: Rows, data: BagData, groups: Groups, *, among: Sequence[Hashable] | None, name: str = "bag"
@@ -209,10 +205,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if exact and (table := estimates.from_table(whole)) is not None:
             return table
         if (draws := ProcessDraws.of(model.predictor)) is None:
-            raise LLPBenchError(
-                f"estimate needs a model of 'bag-gp' or auto, got one of "
-                f"{self.method!r}, unless features and groups have few combinations of values. Use {_BAG_GP}."
-            )
+            needs = f"estimate needs a model of 'bag-gp' or auto, got one of {self.method!r}"
+            raise LLPBenchError(f"{needs}, unless features and groups have few combinations of values. Use {_BAG_GP}.")
         return estimates.from_draws(
             whole, draws, self._known_bags(), self._predicted, noise=facts.deviation, of_rows=facts.of_rows
         )
@@ -245,10 +239,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
                 raise LLPBenchError(f"y must be classes or bags, but {found.pop()!r} is both. Use scoring=bag_scorer.")
             return bag_scorer(self, X, y)
         if other := found - known:
-            raise LLPBenchError(
-                f"y must be classes ({self.classes_.tolist()}) or bags of fit, got {other.pop()!r}. "
-                "To score other bags, use score_bags with counts=."
-            )
+            must = f"y must be classes ({self.classes_.tolist()}) or bags of fit, got {other.pop()!r}"
+            raise LLPBenchError(f"{must}. To score other bags, use score_bags with counts=.")
         return float(super().score(X, y, sample_weight))
 
     def score_bags(
@@ -273,10 +265,9 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         data = BagData.of(X, bags, **known, unmatched=unmatched)
         table, drop = data.table, data.drop_unmatched
         labels, found = self._counts_of(data, self._table if table is None else table, drop or table is None)
-        if drop:
-            inside = labels.of_row >= 0
-            rows, labels = Rows(*(each[inside] for each in rows)), labels.of_rows(inside)
-        _require_bags(labels)
+        if not drop:
+            _require_bags(labels)
+        labels.require_people()
         whole, _ = in_bags(rows, labels, found)
         if not whole.known.any():
             told = f"at least one bag must have known counts, got {plural(len(labels.names), 'bag')} without."
@@ -289,16 +280,15 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         `effects().strongest(5)` selects the strongest. Raises `LLPBenchError` for a method that gives no effects.
         """
         self._require_fitted()
-        known = self.classes_.tolist()
+        known, effects = self.classes_.tolist(), getattr(self._model.predictor, "effects", None)
         if label is not None and label not in known:
             raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
-        effects = getattr(self._model.predictor, "effects", None)
         if effects is None:
             told = f"a model of {self.method!r} has no effects. Fit one with {_BAG_GP}, without an ensemble."
             raise LLPBenchError(told)
-        place = len(known) - 1 if label is None else known.index(label)
-        found = self._model.columns.named(effects(place))
-        return FeatureEffects(replace(each, label=known[place]) for each in found)
+        label = known[-1] if label is None else label
+        found = self._model.columns.named(effects(known.index(label)))
+        return FeatureEffects(replace(each, label=label) for each in found)
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "_model"):
@@ -306,17 +296,16 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
     def _rows(self, features: Any, fewest: int = 1) -> Rows:
         self._require_fitted()
-        features = as_pandas(features)
+        features, names = as_pandas(features), self._model.columns.names
         frame = as_frame(features, fewest=fewest)
-        names = self._model.columns.names
         frame = frame.drop(columns=[name for name in self.key_features_ if name in frame.columns and name not in names])
         if not isinstance(features, pd.DataFrame) and not {*names} & {*frame.columns}:
+            given = f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''}"
             raise LLPBenchError(
-                f"{argument('X')} is an array, whose columns have no names; fit was given a frame with "
-                f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''}. Give a frame with these columns."
+                f"{argument('X')} is an array, whose columns have no names; fit was given a frame with {given}. Give a "
+                "frame with these columns."
             )
-        rows: Rows = self._model.columns(frame)
-        return rows
+        return self._model.columns(frame)
 
     def _predicted(self, rows: Rows) -> FloatArray:
         if not len(rows.numeric):
@@ -384,6 +373,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
     def _counts_of_whole(self, data: BagData) -> tuple[BagLabels, FloatArray]:
         labels, found = self._counts_of(data, data.table)
         _require_bags(labels)
+        labels.require_people()
         return labels, found
 
     def _counts_of_fit(self, labels: BagLabels) -> FloatArray:
@@ -391,10 +381,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if lacking := [name for name in labels.names if name not in place]:
             there = {*labels.names}
             near = near_names(lacking, [name for name in place if name not in there])
-            raise LLPBenchError(
-                f"{plural(len(lacking), 'bag')} ({shown(lacking)}) {verb(len(lacking), 'was', 'were')} not in fit"
-                f"{f' ({near})' * bool(near)}. Give {either(*_OF_ALL)}."
-            )
+            unknown = f"{plural(len(lacking), 'bag')} ({shown(lacking)}) {verb(len(lacking), 'was', 'were')} not in fit"
+            raise LLPBenchError(f"{unknown}{f' ({near})' * bool(near)}. Give {either(*_OF_ALL)}.")
         at = [place[name] for name in labels.names]
         other = np.flatnonzero(np.abs(self.bag_sizes_[at] - labels.sizes) > 1e-9 * labels.sizes)
         if len(other):
@@ -418,7 +406,7 @@ def _unknown_bags(labels: BagLabels, strange: BoolArray, known: Sequence[Hashabl
         )
     if strange.mean() < _MANY_UNKNOWN:
         return ""
-    examples = [labels.names[place] for place in dict.fromkeys(labels.of_row[strange].tolist()) if place >= 0][:2]
+    examples = [labels.names[place] for place in pd.unique(labels.of_row[strange]) if place >= 0][:2]
     such = f", such as {' and '.join(map(repr, examples))}" if examples else ""
     who = "all rows" if strange.all() else f"{strange.sum():,} of {plural(len(strange), 'row')}"
     none = "" if (labels.of_row[strange] >= 0).all() else ", or in no bag"
@@ -436,7 +424,6 @@ def _kinds(names: Sequence[Hashable]) -> set[tuple[bool, ...]]:
 def _require_bags(labels: BagLabels) -> None:
     if alone := int((labels.of_row < 0).sum()):
         raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
-    labels.require_people()
 
 
 def coarse_criteria(proba: FloatArray, bags: BaggedRows) -> dict[str, float]:

@@ -115,9 +115,8 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
         if takes_encoder(self.method):
             return self.numbers or str(ENCODERS.entry(self.encoder).facts.get("numbers", "z"))
         if is_network(self.method) and self.numbers not in (None, "z"):
-            raise LLPBenchError(
-                f"method {self._method!r} has its own network, which needs numbers 'z', got {self.numbers!r}. Use 'z'."
-            )
+            needs = f"method {self._method!r} has its own network, which needs numbers 'z'"
+            raise LLPBenchError(f"{needs}, got {self.numbers!r}. Use 'z'.")
         return self.numbers or "z"
 
     def _predictor(self, train: BaggedRows, cardinalities: tuple[int, ...], ensemble: int) -> Predictor:
@@ -216,7 +215,7 @@ class NetworkPredictor:
     def __call__(self, rows: Rows, where: str = "auto") -> FloatArray:
         """Return predictions [rows, classes], computed on a device."""
         cell, schema, device = Cell.of(self.spec), Schema(**self.schema), pick_device(where)
-        method: Method = _method(cell)
+        method = _method(cell)
         found = np.zeros((len(rows.numeric), schema.classes))
         for weights in self.weights:
             with torch.random.fork_rng(devices=[]):  # initial weights, replaced below
@@ -280,19 +279,17 @@ def _fit_networks(
     weights = []
     for number, outcome in enumerate(population.train()):
         if outcome.failure:
-            raise LLPBenchError(
-                f"training of {settings._method!r} failed: {outcome.failure}. Try a lower learning_rate."
-            )
+            told = f"training of {settings._method!r} failed: {outcome.failure}. Try a lower learning_rate."
+            raise LLPBenchError(told)
         chosen = outcome.selected[GUIDES["coarse"]].weights
         network = population.stack.write_out(chosen, population.state.buffers, number)
         weights.append({key: value.detach().cpu().numpy().copy() for key, value in network.state_dict().items()})
     return NetworkPredictor(cell.spec, asdict(schema), weights)
 
 
-def _method(cell: Cell) -> Method:
+def _method(cell: Cell) -> Any:
     declared = METHODS.get(cell.method)
-    method: Method = declared(read_params(declared.Params, cell.params, owner=cell.method))
-    return method
+    return declared(read_params(declared.Params, cell.params, owner=cell.method))
 
 
 def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: int) -> Schema:

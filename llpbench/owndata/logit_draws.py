@@ -39,7 +39,7 @@ class ProcessDraws:
 
     process: LogitProcess
     _last: list[tuple[Rows, Distinct | None]] = field(default_factory=list)
-    _factors: dict[int, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
+    _factors: dict[int, tuple[FloatArray | None, FloatArray]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, predictor: Predictor) -> Self | None:
@@ -57,13 +57,9 @@ class ProcessDraws:
     def _values(self, weights: FloatArray, rows: Rows, draws: slice) -> FloatArray:
         if not (self._last and self._last[0][0] is rows):
             self._last[:] = [(rows, Distinct.of_rows(rows))]
-        same = self._last[0][1]
-        if same is not None:
-            return self._of_rows(weights[:, draws], Rows(*(part[same.first] for part in rows)))[same.place]
-        return self._of_rows(weights[:, draws], rows)
-
-    def _of_rows(self, weights: FloatArray, rows: Rows) -> FloatArray:
-        components = self.process.components
+        if (same := self._last[0][1]) is not None:
+            rows = Rows(*(part[same.first] for part in rows))
+        weights, components = weights[:, draws], self.process.components
         widths = [len(part) for part in self.process.coefficients[0]]
         offset, parts = weights[0], np.split(weights[1:], np.cumsum(widths)[:-1])
         found = np.empty((len(rows.numeric), weights.shape[1]))
@@ -77,7 +73,7 @@ class ProcessDraws:
             for features, weight in joint:
                 values += features @ weight.astype(np.float32)
             found[part] = values
-        return found
+        return found if same is None else found[same.place]
 
     def _weights(self, output: int, number: int, rng: np.random.Generator) -> FloatArray:
         """Return draws [offset + features, number] of the weights, minus their mean.
@@ -85,32 +81,27 @@ class ProcessDraws:
         The algebra is in bags or in features, whichever are fewer. In bags it is Matheron's rule, which corrects a draw
         of the prior by its difference to the observed bags.
         """
-        observed = self.process.observed[output]
         widths = [len(part) for part in self.process.coefficients[output]]
-        root = np.sqrt(np.append(_OFFSET_VARIANCE, np.repeat(observed.scales, widths)))
-        if not isinstance(observed, Observed):
-            return np.asarray(root[:, None] * _of_precision(cho_factor(observed.inner, lower=True)[0], number, rng))
+        root = np.sqrt(np.append(_OFFSET_VARIANCE, np.repeat(self.process.observed[output].scales, widths)))[:, None]
         white, factor = self._solved(output)
-        bags, width = white.shape
-        if width < bags:
-            return np.asarray(root[:, None] * _of_precision(factor, number, rng))
-        prior = rng.standard_normal((width, number))
-        seen = white @ prior + rng.standard_normal((bags, number))
-        return np.asarray(root[:, None] * (prior - white.T @ cho_solve((factor, True), seen)))
+        if white is None or white.shape[1] < len(white):
+            drawn = rng.standard_normal((len(factor), number))
+            return np.asarray(root * solve_triangular(factor, drawn, lower=True, trans=1))
+        prior = rng.standard_normal((white.shape[1], number))
+        seen = white @ prior + rng.standard_normal((len(white), number))
+        return np.asarray(root * (prior - white.T @ cho_solve((factor, True), seen)))
 
-    def _solved(self, output: int) -> tuple[FloatArray, FloatArray]:
-        """Return whitened observations [bags, features], and the factor of their precision in the smaller space."""
+    def _solved(self, output: int) -> tuple[FloatArray | None, FloatArray]:
+        """Return whitened observations [bags, features], if known, and the factor of the precision.
+
+        The precision is that of draws of features, or of bags if these are fewer.
+        """
         if output not in self._factors:
             observed = self.process.observed[output]
-            assert isinstance(observed, Observed)
-            white = observed.columns / np.sqrt(observed.noise)[:, None]
-            bags, width = white.shape
-            inner = white.T @ white if width < bags else white @ white.T
-            self._factors[output] = white, cho_factor(inner + np.eye(len(inner)), lower=True)[0]
+            if isinstance(observed, Observed):
+                white = observed.columns / np.sqrt(observed.noise)[:, None]
+                inner = white.T @ white if white.shape[1] < len(white) else white @ white.T
+                self._factors[output] = white, cho_factor(inner + np.eye(len(inner)), lower=True)[0]
+            else:
+                self._factors[output] = None, cho_factor(observed.inner, lower=True)[0]
         return self._factors[output]
-
-
-def _of_precision(factor: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
-    """Return normal draws [features, number], given the lower Cholesky factor of their precision."""
-    drawn = rng.standard_normal((len(factor), number))
-    return np.asarray(solve_triangular(factor, drawn, lower=True, trans=1))

@@ -12,8 +12,8 @@ import re
 import shlex
 from collections.abc import Collection, Container, Hashable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -61,127 +61,105 @@ _MOST_VALUES = 20
 _DATE = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingSet:
-    """Rows in bags, with names of bags and classes."""
+def read_training_set(
+    X: Any, data: BagData, numbers: str
+) -> tuple[FeatureColumns, BaggedRows, BagFacts, CountRanges | None]:
+    """Match rows with the data of their bags, with the errors and warnings of `LLPClassifier.fit`.
 
-    columns: FeatureColumns
-    train: BaggedRows
-    """rows, repeated by weight"""
-    known: BaggedRows
-    """bags with known counts"""
-    bags: BagFacts
-    ranges: CountRanges | None = None
-    """bags whose counts are ranges, in rows of `train`; their `counts` are a first guess"""
+    `numbers` is the scaling of numbers. Returns the features, the rows (repeated by weight) in bags, facts about the
+    bags, and the ranges of counts, in repeated rows. The counts of these bags are a first guess.
+    """
+    frame, of_bags, table, deviation = as_frame(X), data.labels, data.table, data.noise
+    sampled, as_shares = data.counted == "whole bags", data.counted == "others"
+    if table is None:
+        raise LLPBenchError(f"proportions or counts of bags are missing. Give {argument('counts=')}.")
+    if not (deviation or as_shares):
+        _require_no_shares(table)
+    named = table.classes(data.classes)
+    order = _ascending(named, len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
+    classes = [named[place] for place in order]
+    of_bags = of_bags.matched(table, drop_unmatched=data.drop_unmatched)
+    of_bags.require_people()
+    if deviation >= (largest := of_bags.sizes.max()):
+        told = f"noise has a standard deviation of {deviation:,.6g}, but the largest bag has {largest:,.6g} rows"
+        scale = f"{argument('noise=')} is a scale of counts, not of shares or of a budget"
+        warn("large noise", f"{told}, so counts say very little about a bag. Check that {scale}.")
+    _require_people_in_rows(frame, of_bags, table, data)
+    hint, ignored = _weights_hint(frame, of_bags, table, data.counted), data.suppress_impossible
+    found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=ignored, hint=hint)
+    found = found[:, order]
+    if sampled or as_shares:
+        warn("total", table.likely_total())
+    suppressed, ranges, of_ranges = int((~table.known(of_bags)).sum()), None, set[Hashable]()
+    if data.ranges is not None:
+        ranges, of_ranges = CountRanges.read(data.ranges, of_bags, table, order, ignored)
+        found = ranges.filled(found, of_bags.sizes)
+        suppressed -= len(of_ranges)
+    exact = table.is_counts and data.counted == "rows" and not deviation and of_bags.weights is None
+    warn("missing counts", _missing_counts(table, of_bags, named, of_ranges, of_rows=exact))
+    left_out = {
+        "rows": of_bags.alone,
+        "bags": len(table.names) - len(of_bags.names),
+        "suppressed": suppressed,
+        "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
+    }
+    keys = [*data.left_out]
+    rows, frame = int((of_bags.of_row >= 0).sum()), frame.drop(columns=keys)
+    copies = Repeats.of(of_bags, lambda: frame)
+    frame = frame.iloc[copies.places]
+    if not frame.shape[1]:
+        told = f"{argument('X')} must have features, got only {keys}, which name the bags"
+        raise LLPBenchError(f"{told}. Add features, or use {argument('keep_key=True')}.")
+    columns = FeatureColumns(frame, numbers)  # refuses lists and other cells that are no values
+    as_text = numbers_as_text_warning(frame)
+    odd = [str(name) for name, column in frame.items() if _is_identifier(column)]
+    message = f"some features look like identifiers (almost all values differ): {_listed(odd)}"
+    warn("identifier", _with_advice(message, odd))
+    warn("numbers as text", as_text)
+    warn("extreme values", columns.warning(len(frame)))
+    warn("rounded weights", copies.warning(rows))
+    train = BaggedRows(columns(frame, new=False), of_bags.index(copies.places), found, deviation)
+    warn("bag column", _bag_columns(frame, train, data.bag_columns))
+    warn("label", _label_columns(frame, train, classes))
+    train = replace(train, counts=copies.counts(found, noisy=deviation > 0), noise=deviation * copies.ratio)
+    if ranges is not None:  # in repeated rows
+        factor = (train.sizes / copies.people)[ranges.bags]
+        ranges = replace(ranges, low=ranges.low * factor, high=ranges.high * factor)
+    known = train.where_known()
+    if len(known.sizes) < 2:
+        told = f"at least 2 bags must have known counts, got {len(known.sizes)} of {len(train.sizes):,}"
+        raise LLPBenchError(f"{told}. Give more or smaller bags.")
+    if known.prior.max() == 1.0:
+        only = classes[int(known.prior.argmax())]
+        told = f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}"
+        raise LLPBenchError(f"{told}. Add bags with another class.")
+    places = np.argsort(order).tolist()
+    facts = BagFacts(
+        classes=classes,
+        order=places,
+        positive=places[-1] if table.columns is None or table.values.shape[1] == 1 else len(order) - 1,
+        names=of_bags.names,
+        counts=found,
+        sizes=of_bags.sizes,
+        deviation=deviation,
+        of_rows=data.counted == "rows" and data.ranges is None,
+        left_out=left_out,
+        keys=keys,
+        groupings=data.labels.copies,
+    )
+    return columns, train, facts, ranges
 
-    def with_expected_counts(self, held_out: FloatArray | None) -> TrainingSet:
-        """Return the same with expected counts instead of ranges, from held-out predictions of `known`, if any."""
-        if self.ranges is None or held_out is None or not len(self.ranges.bags):
-            return self
-        bags, counts, people = self.ranges.bags, self.train.counts.copy(), self.bags.counts.copy()
-        known, of_known = self.known, replace(self.ranges, bags=(np.cumsum(self.train.known) - 1)[bags])
-        mean = np.bincount(known.bag_of_row, held_out[:, 1], len(known.sizes)) / known.sizes
-        expected, size = of_known.expected(known.counts, known.sizes, mean), self.train.sizes[bags]
-        counts[bags] = np.column_stack([size - expected, expected])
-        people[bags] = counts[bags] * (self.bags.sizes[bags] / size)[:, None]
-        train = replace(self.train, counts=counts)
-        return replace(self, train=train, known=train.where_known(), bags=replace(self.bags, counts=people))
 
-    @classmethod
-    def read(cls, X: Any, data: BagData, numbers: str) -> Self:
-        """Match rows with the data of their bags, with the errors and warnings of `LLPClassifier.fit`.
+def _ascending(classes: Sequence[Hashable], rows: int) -> list[int]:
+    """Return the positions of the classes in ascending order.
 
-        `numbers` is the scaling of numbers.
-        """
-        frame, of_bags, table, deviation = as_frame(X), data.labels, data.table, data.noise
-        sampled, as_shares = data.counted == "whole bags", data.counted == "others"
-        if table is None:
-            raise LLPBenchError(f"proportions or counts of bags are missing. Give {argument('counts=')}.")
-        if not (deviation or as_shares):
-            _require_no_shares(table)
-        named = table.classes(data.classes)
-        _require_classes(len(named), len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
-        order = _ascending(named)
-        classes = [named[place] for place in order]
-        of_bags = of_bags.matched(table, drop_unmatched=data.drop_unmatched)
-        of_bags.require_people()
-        if deviation >= (largest := of_bags.sizes.max()):
-            told = f"noise has a standard deviation of {deviation:,.6g}, but the largest bag has {largest:,.6g} rows"
-            scale = f"{argument('noise=')} is a scale of counts, not of shares or of a budget"
-            warn("large noise", f"{told}, so counts say very little about a bag. Check that {scale}.")
-        _require_people_in_rows(frame, of_bags, table, data)
-        hint, ignored = _weights_hint(frame, of_bags, table, data.counted), data.suppress_impossible
-        found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=ignored, hint=hint)
-        found = found[:, order]
-        if sampled or as_shares:
-            warn("total", table.likely_total())
-        suppressed, ranges, of_ranges = int((~table.known(of_bags)).sum()), None, set[Hashable]()
-        if data.ranges is not None:
-            ranges, of_ranges = CountRanges.read(data.ranges, of_bags, table, order, ignored)
-            guess = ranges.expected(found, of_bags.sizes)
-            found[ranges.bags] = np.column_stack([of_bags.sizes[ranges.bags] - guess, guess])
-            suppressed -= len(of_ranges)
-        exact = table.is_counts and data.counted == "rows" and not deviation and of_bags.weights is None
-        warn("missing counts", _missing_counts(table, of_bags, named, of_ranges, of_rows=exact))
-        left_out = {
-            "rows": of_bags.alone,
-            "bags": len(table.names) - len(of_bags.names),
-            "suppressed": suppressed,
-            "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
-        }
-        keys = [*data.left_out]
-        rows, frame = int((of_bags.of_row >= 0).sum()), frame.drop(columns=keys)
-        copies = Repeats.of(of_bags, lambda: frame)
-        frame = frame.iloc[copies.places]
-        if not frame.shape[1]:
-            raise LLPBenchError(
-                f"{argument('X')} must have features, got only {keys}, which name the bags. Add features, or use "
-                f"{argument('keep_key=True')}."
-            )
-        columns = FeatureColumns(frame, numbers)  # refuses lists and other cells that are no values
-        as_text = numbers_as_text_warning(frame)
-        warn("identifier", _identifiers(frame))
-        warn("numbers as text", as_text)
-        warn("extreme values", columns.warning(len(frame)))
-        warn("rounded weights", copies.warning(rows))
-        train = BaggedRows(columns(frame, new=False), of_bags.index(copies.places), found, deviation)
-        warn("bag column", _bag_columns(frame, train, data.bag_columns))
-        warn("label", _label_columns(frame, train, classes))
-        train = replace(train, counts=copies.counts(found, noisy=deviation > 0), noise=deviation * copies.ratio)
-        if ranges is not None:  # in repeated rows
-            factor = (train.sizes / copies.people)[ranges.bags]
-            ranges = replace(ranges, low=ranges.low * factor, high=ranges.high * factor)
-        known = train.where_known()
-        if len(known.sizes) < 2:
-            raise LLPBenchError(
-                f"at least 2 bags must have known counts, got {len(known.sizes)} of {len(train.sizes):,}. Give more or "
-                "smaller bags."
-            )
-        if known.prior.max() == 1.0:
-            only = classes[int(known.prior.argmax())]
-            raise LLPBenchError(
-                f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}. Add bags with "
-                "another class."
-            )
-        places = np.argsort(order).tolist()
-        facts = BagFacts(
-            classes=classes,
-            order=places,
-            positive=places[-1] if table.columns is None or table.values.shape[1] == 1 else len(order) - 1,
-            names=of_bags.names,
-            counts=found,
-            sizes=of_bags.sizes,
-            deviation=deviation,
-            of_rows=data.counted == "rows" and data.ranges is None,
-            left_out=left_out,
-            keys=keys,
-            groupings=data.labels.copies,
+    Raises `LLPBenchError` for repeated or mixed classes, and for many classes with few rows.
+    """
+    if len(classes) > _FEW_CLASSES and len(classes) * _ROWS_OF_A_CLASS > rows:
+        raise LLPBenchError(
+            f"classes must have at least {_ROWS_OF_A_CLASS} rows on average, got {len(classes):,} classes for {rows:,} "
+            "rows. Name the column with classes, not a column that identifies rows, or merge rare classes."
         )
-        return cls(columns, train, known, facts, ranges)
-
-
-def _ascending(classes: Sequence[Hashable]) -> list[int]:
-    """Return the positions of the classes in ascending order. Raises `LLPBenchError` for repeated or mixed classes."""
     if len(classes) < 2 or len(set(classes)) < len(classes):
         raise LLPBenchError(f"classes must be at least two, without repeats, got {list(classes)}")
     with suppress(TypeError):  # numbers and texts cannot be compared
@@ -190,22 +168,12 @@ def _ascending(classes: Sequence[Hashable]) -> list[int]:
     raise LLPBenchError(f"classes must be all texts or all numbers, got {list(classes)}")
 
 
-def _require_classes(classes: int, rows: int) -> None:
-    if classes > _FEW_CLASSES and classes * _ROWS_OF_A_CLASS > rows:
-        raise LLPBenchError(
-            f"classes must have at least {_ROWS_OF_A_CLASS} rows on average, got {classes:,} classes for {rows:,} "
-            "rows. Name the column with classes, not a column that identifies rows, or merge rare classes."
-        )
-
-
 def _require_no_shares(table: BagTable) -> None:
     broken = table.values[np.abs(table.values - np.rint(table.values)) > 1e-6]
     if len(broken) and table.is_counts and table.values.shape[1] == 1:
-        shares = either("shares as proportions=", "shares in --proportions")
-        raise LLPBenchError(
-            f"counts must be whole numbers, got {broken[0]:g}. Give {shares}, fractional counts for both classes, or "
-            f"{argument('noise=')} if noise was added."
-        )
+        ways = f"{either('shares as proportions=', 'shares in --proportions')}, fractional counts for both classes, or "
+        ways += f"{argument('noise=')} if noise was added"
+        raise LLPBenchError(f"counts must be whole numbers, got {broken[0]:g}. Give {ways}.")
 
 
 def _missing_counts(
@@ -244,10 +212,9 @@ def _weights_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, count
     inside = labels.of_row >= 0
     for name, column in frame.select_dtypes("number").items():
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)[inside]
-        if not np.isfinite(values).all() or (values < 0).any():
-            continue
         sums = np.bincount(labels.of_row[inside], values, len(labels.names))
-        if (np.abs(sums - total) < 0.5)[known].mean() >= _NEARLY_ALL:
+        finite = np.isfinite(values).all() and (values >= 0).all()
+        if finite and (np.abs(sums - total) < 0.5)[known].mean() >= _NEARLY_ALL:
             use = either(f"sample_weight=X[{name!r}]", f"--weight-column {shlex.quote(str(name))}")
             told = f"Column {name!r} adds up to the counts: rows stand for several people. Use it as weights ({use})."
             if counted == "rows":
@@ -282,11 +249,6 @@ def _require_people_in_rows(frame: pd.DataFrame, labels: BagLabels, table: BagTa
     warn("one row per bag", message)
 
 
-def _identifiers(frame: pd.DataFrame) -> str:
-    found = [str(name) for name, column in frame.items() if _is_identifier(column)]
-    return _with_advice(f"some features look like identifiers (almost all values differ): {_listed(found)}", found)
-
-
 def _with_advice(message: str, names: list[str]) -> str:
     """Return a message with the advice to leave columns out; "" without columns."""
     way = either(f"X.drop(columns={names})", f"--leave-out {shlex.quote(csv_line(names))}")
@@ -305,12 +267,9 @@ def _is_identifier(series: pd.Series) -> bool:
     if not is_numeric(known, "X"):
         rare = known.is_unique or (len(known) >= _MANY_ROWS and known.nunique() >= len(known) / 2)
         return rare and not isinstance(likely_numbers(series), NumberText)
-    if not known.is_unique:
-        return False
     numbers = known.to_numpy(dtype=np.float64)
-    steps = np.diff(numbers)
-    running = bool((steps > 0).all() or (steps < 0).all()) or np.ptp(numbers) == len(numbers) - 1
-    return running and bool((numbers == np.floor(numbers)).all())
+    running = known.is_monotonic_increasing or known.is_monotonic_decreasing or np.ptp(numbers) == len(numbers) - 1
+    return known.is_unique and running and bool((numbers == np.floor(numbers)).all())
 
 
 def _bag_columns(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) -> str:
@@ -356,19 +315,16 @@ def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:
 
 
 def _label_columns(frame: pd.DataFrame, train: BaggedRows, classes: Sequence[Hashable]) -> str:
-    told, names = [], []
+    told = dict[str, str]()
     for name, column in frame.items():
         codes, values = pd.factorize(column)
         if not 2 <= len(values) <= _MOST_VALUES:
             continue
         written = [{without_decimals(str(each)).strip().lower() for each in some} for some in (values, classes)]
         if (found := _class_of_column(codes, len(values), train, alike=written[0] == written[1])) is not None:
-            told.append(
-                f"column {str(name)!r} follows the counts of {classes[found[0]]!r} in the bags (root mean square "
-                f"difference {found[1]:.2g} rows)"
-            )
-            names.append(str(name))
-    return _with_advice(f"{'; '.join(told)}. It may be the label of rows, which new rows do not have", names)
+            follows = f"column {str(name)!r} follows the counts of {classes[found[0]]!r} in the bags"
+            told[str(name)] = f"{follows} (root mean square difference {found[1]:.2g} rows)"
+    return _with_advice(f"{'; '.join(told.values())}. It may be the label of rows, which new rows do not have", [*told])
 
 
 def _class_of_column(codes: IntArray, values: int, train: BaggedRows, *, alike: bool) -> tuple[int, float] | None:

@@ -111,9 +111,14 @@ class Repeats:
         if not (weights % 1).any() and people.sum() <= MOST_REPEATED:
             times, sizes = weights.astype(np.int64), people.astype(np.int64)
             return cls(np.repeat(np.arange(len(times)), times), sizes, people, True)
-        scale = min(1.0, MOST_REPEATED / people.sum())
-        wanted = np.maximum(np.rint(scale * people), 1.0)
-        order = np.lexsort((*_ranks(features()), labels.of_row))
+        wanted = np.maximum(np.rint(min(1.0, MOST_REPEATED / people.sum()) * people), 1.0)
+        frame, ranks = features(), [labels.of_row]  # sort keys, the most important first
+        for place in range(frame.shape[1]):
+            column = frame.iloc[:, place]
+            if not pd.api.types.is_numeric_dtype(column):
+                column = column.astype(object).where(column.notna(), "").astype(str)
+            ranks.append(pd.factorize(column, sort=True)[0])
+        order = np.lexsort(ranks[::-1])
         order = order[inside[order]]
         bag = labels.of_row[order]
         shares = pd.Series(weights[order] / people[bag]).groupby(bag).cumsum()
@@ -130,12 +135,3 @@ def in_bags(
     copies = Repeats.of(labels, lambda: pd.DataFrame(dict(enumerate([*groups, *rows.numeric.T, *rows.categorical.T]))))
     repeated = Rows(*(part[copies.places] for part in rows))
     return BaggedRows(repeated, labels.index(copies.places), copies.counts(counts, noisy=True)), copies
-
-
-def _ranks(frame: pd.DataFrame) -> list[IntArray]:
-    """Return sort keys [rows], one for each column, the least important first."""
-    numeric = pd.api.types.is_numeric_dtype
-    return [
-        pd.factorize(each if numeric(each) else each.astype(object).where(each.notna(), "").astype(str), sort=True)[0]
-        for _, each in frame.iloc[:, ::-1].items()
-    ]
