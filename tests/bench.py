@@ -178,10 +178,10 @@ def refused(result: Result) -> str:
 
 
 @contextmanager
-def refusal(match: str) -> Iterator[None]:
+def refusal(match: str) -> Iterator[pytest.ExceptionInfo[LLPBenchError]]:
     """Require an error of one line."""
     with pytest.raises(LLPBenchError, match=match) as error:
-        yield
+        yield error
     assert "\n" not in str(error.value)
 
 

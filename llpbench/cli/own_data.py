@@ -30,7 +30,7 @@ from llpbench.cli.reading_options import (
     read_pairs,
     reading,
 )
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, warn
 from llpbench.core.text import plural
 from llpbench.tables.column_names import csv_parts
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.choosing import MethodChoice
-    from llpbench.owndata.doubts import Doubts
 
 _PATH = AnyPath(path_type=Path)
 _flag = functools.partial(click.option, is_flag=True)
@@ -177,11 +176,6 @@ def _read(
     return features, data, read if times is None else read | {"time": times}
 
 
-def _warn_of(doubts: Doubts | None) -> None:
-    if doubts is not None and doubts.warning:
-        echo(f"llpbench: warning: {doubts.warning}", err=True)
-
-
 @own_data_command(
     examples=(
         "llpbench fit people.csv --bags votes.csv --bag-column district --counts no,yes --out model",
@@ -244,7 +238,6 @@ def fit(
     seconds = time.perf_counter() - clock
     model.reading_ = read
     model.save(out)
-    _warn_of(model.doubts_)
     if method != YARDSTICK and model.features_help() is False:
         reason = "predictions of held-out bags are not significantly better than their mean share"
         echo(f"llpbench: these bags cannot show that features help: {reason}", err=True)
@@ -308,7 +301,8 @@ def choose(
     )
     _show_board(found)
     echo(found.advice)
-    _warn_of(None if found.union is None else found.union.doubts_)
+    if found.union is not None and (doubts := found.union.doubts_) is not None:
+        warn("doubts", doubts.warning)
     return FAILED if found.board["failure"].any() else 0
 
 

@@ -165,14 +165,14 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
 
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Print warnings of fits and predictions as lines. Doubts are left to the command, which shows them at its end."""
+    """Print warnings of fits and predictions as lines."""
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **others: Any) -> None:
-            if isinstance(message, LLPBenchWarning) and message.about != "doubts":
+            if isinstance(message, LLPBenchWarning):
                 echo(f"llpbench: warning: {message.in_shell(flag_of)}", err=True)
-            elif not isinstance(message, LLPBenchWarning):
+            else:
                 usual(message, category, *where, **others)
 
         warnings.simplefilter("always", LLPBenchWarning)
@@ -198,8 +198,6 @@ def key_names(given: tuple[str, ...], known: list[str]) -> tuple[list[str], list
     names = split_names([rows for rows, _, _ in sides], known, "+")
     others = [name for rows, _, bags in sides for name in split_names([bags or rows], () if bags else known, "+")]
     if not names or len(names) != len(others):
-        raise LLPBenchError(
-            f"--bag-column must name a column, got {''.join(given)!r}. Give the column with the bag of each row, or as "
-            "many columns of ROWS as of BAGS: state+district=st+precinct."
-        )
+        wrong = f"--bag-column must name a column, got {''.join(given)!r}"
+        raise LLPBenchError(f"{wrong}. Give as many columns of ROWS as of BAGS: state+district=st+precinct.")
     return names, others

@@ -127,20 +127,14 @@ class FeatureColumns:
             strange, present = (codes[name] < 0) & series.notna().to_numpy(), int(series.notna().sum())
             most = present >= _FEWEST_ROWS and strange.sum() >= _STRANGE * present
             if name in self.used and (most or strange.sum() == present >= _FEWEST_STRANGE):
-                warn(
-                    "unknown categories",
-                    f"{_ROWS}: {strange.sum() / present:.0%} of the values of column {name!r}, such as "
-                    f"{series[strange].iloc[0]!r}, were not in fit (which had values such as {known[0]!r}). They count "
-                    "as missing.",
-                )
+                share, example = strange.sum() / present, series[strange].iloc[0]
+                unlike = f"{share:.0%} of the values of column {name!r}, such as {example!r}, were not in fit"
+                warn("unknown categories", f"{_ROWS}: {unlike} ({known[0]!r} was). They count as missing.")
         for name in [*numbers, *codes] if len(frame) >= _FEWEST_ROWS else []:
             now, before = columns[name].isna().mean(), self.gaps[name]
             if name in self.used and now >= max(_STRANGE, 2 * before):
-                warn(
-                    "missing values",
-                    f"{_ROWS}: {now:.0%} of the values of column {name!r} are missing, but only {before:.0%} in fit. "
-                    "Check that the column was read as in fit.",
-                )
+                unlike = f"{now:.0%} of the values of column {name!r} are missing, but only {before:.0%} in fit"
+                warn("missing values", f"{_ROWS}: {unlike}. Check that the column was read as in fit.")
         return self.scaler(*self._stacked(numbers, codes, len(frame)))
 
 
@@ -165,11 +159,10 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
     """
     features = as_pandas(features)
     if not isinstance(features, pd.DataFrame):
-        if hasattr(features, "toarray"):
-            raise DataError("X is a sparse matrix, which is not supported. Give X.toarray(), or a data frame.")
         array = np.asarray(features)
         if array.ndim != 2:
-            advice = "Give X.collect()." if hasattr(features, "collect") else "Give pandas.DataFrame(X)."
+            method = next((each for each in ("toarray", "collect") if hasattr(features, each)), "")
+            advice = f"Give X.{method}()." if method else "Give pandas.DataFrame(X)."
             kind = "an array" if features is array else type(features).__name__
             raise DataError(f"{_ROWS} must have rows and columns, got {kind} of shape {array.shape}. {advice}")
         features = pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
@@ -203,10 +196,8 @@ class _NumberRange:
 
     low: float
     high: float
-    far: int
-    """number of values of training rows that are far away"""
-    example: float
-    """one of them"""
+    far: int  # number of values of training rows that are far away
+    example: float  # one of them
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Return values. Those far away are missing, or just beyond the others if training had none."""

@@ -52,19 +52,13 @@ class BagFile:
     """A file of bags and the roles of its columns."""
 
     path: Path
-    keys: Sequence[str]
-    """columns that name a bag"""
-    counts: Sequence[str]
-    """columns with counts; each text names one or several (`split_names`)"""
+    keys: Sequence[str]  # columns that name a bag
+    counts: Sequence[str]  # columns with counts; each text names one or several (`split_names`)
     proportions: Sequence[str]
-    class_column: str | None = None
-    """column with the class, in a table with a line for each bag and class"""
-    size_column: str | None = None
-    """column with the number of rows of the whole bag"""
-    time_column: str | None = None
-    """column with the time of the bag, unless it is in the file of rows"""
-    suppressed: Sequence[str] = ()
-    """marks of suppressed numbers, in addition to empty cells"""
+    class_column: str | None = None  # column with the class, in a table with a line for each bag and class
+    size_column: str | None = None  # column with the number of rows of the whole bag
+    time_column: str | None = None  # column with the time of the bag, unless it is in the file of rows
+    suppressed: Sequence[str] = ()  # marks of suppressed numbers, in addition to empty cells
     form: FileFormat = AS_IT_SHOWS
 
     def read(self, of_rows: Sequence[str] = ()) -> dict[str, Any]:
@@ -211,10 +205,8 @@ def draw_bags(
         rows_of_bag = np.array([sizes[name] for name in names])[order]
         fitting = int(np.searchsorted(np.cumsum(rows_of_bag), most_rows, side="right"))
         if fitting < 2:
-            raise LLPBenchError(
-                f"at least 2 bags must fit into {most_rows:,} rows, but bags have up to {rows_of_bag.max():,}. Use a "
-                "larger --most-rows, or a sample of the rows of each bag and --sampled."
-            )
+            wrong = f"at least 2 bags must fit into {most_rows:,} rows, but bags have up to {rows_of_bag.max():,}"
+            raise LLPBenchError(f"{wrong}. Use a larger --most-rows, or --sampled and a sample of each bag.")
         drawn = {names[place] for place in order[:fitting]}
     frames, done = [], _advancing(progress, "rows of bags", batches.total)
     for batch in batches:
@@ -264,10 +256,8 @@ class FileRows:
     model: LLPClassifier
     batches: Iterable[RowBatch]
     total: int | None
-    keys: Sequence[str]
-    """columns that name bags"""
-    counts: dict[str, Any]
-    """counts of bags as arguments of `BagData.read`, if they are not those of `fit`"""
+    keys: Sequence[str]  # columns that name bags
+    counts: dict[str, Any]  # counts of bags as arguments of `BagData.read`, if they are not those of `fit`
     weight_column: str | None
 
     def predict(self, out: Path, *, whole_bags: bool, progress: Progress) -> int:

@@ -60,10 +60,8 @@ def bags_as_texts(bags: Any, names: Sequence[str]) -> Any:
     """
     keys = [bag if isinstance(bag, tuple) else (bag,) for bag in bags]
     if len(names) not in map(len, keys):
-        raise LLPBenchError(
-            f"bags must be named by as many columns as in fit ({len(keys[0])}, as in {bags[0]!r}), got {len(names)} "
-            f"({', '.join(names)}). Give the same columns: --bag-column NAME+NAME."
-        )
+        wrong = f"bags need as many columns as in fit ({len(keys[0])}, as in {bags[0]!r}), got {', '.join(names)}"
+        raise LLPBenchError(f"{wrong}. Give the same columns: --bag-column NAME+NAME.")
     labels = [tuple(without_decimals(_without_midnight(plain(str(part)))) for part in key) for key in keys]
     return pd.Series([label if len(label) > 1 else label[0] for label in labels], dtype=object).to_numpy()
 

@@ -37,9 +37,7 @@ def matching_column(name: str, known: Sequence[str]) -> str | None:
         return name
     alike = [each for each in known if plain(each) == plain(name)]
     if len(alike) > 1:
-        raise LLPBenchError(
-            f"{name!a} must name one column, got {len(alike)}: {', '.join(map(ascii, alike))}. Rename one of them."
-        )
+        raise LLPBenchError(f"{name!a} must name one column, got {', '.join(map(ascii, alike))}. Rename one of them.")
     return alike[0] if alike else None
 
 
@@ -71,9 +69,7 @@ def split_names(given: Sequence[str], known: Sequence[str], between: str = ",") 
         ways = [] if '"' in text and not matching_column(text, known) else _ways(text.split(between), known, between)
         if len(ways) > 1:
             listed = " or ".join(" and ".join(map(repr, way)) for way in ways)
-            raise LLPBenchError(
-                f"{text!r} could name the columns {listed}. Quote names that hold {between!r}: '\"a{between}b\"'."
-            )
+            raise LLPBenchError(f"{text!r} could name {listed}. Quote names that hold {between!r}: '\"a{between}b\"'.")
         found += ways[0] if ways else [matching_column(name, known) or name for name in csv_parts(text, between)]
     return found
 
@@ -117,10 +113,7 @@ def csv_line(texts: Iterable[str]) -> str:
 def csv_parts(text: str, between: str = ",") -> list[str]:
     """Return the parts of one line of CSV, without outer spaces. Raises `LLPBenchError` if it is not one line."""
     try:
-        rows = list(csv.reader([text], delimiter=between, skipinitialspace=True)) if text.strip() else []
+        rows = list(csv.reader([text], delimiter=between, skipinitialspace=True))
     except csv.Error as error:
-        raise LLPBenchError(
-            f"a list of names must be one line of at most {csv.field_size_limit():,} characters a name, got "
-            f"{text[:40]!r}. Quote names that contain line ends."
-        ) from error
-    return [part.strip() for part in (rows[0] if rows else []) if part.strip()]
+        raise LLPBenchError(f"names must be one line, got {text[:40]!r}. Quote line ends.") from error
+    return [part.strip() for row in rows for part in row if part.strip()]

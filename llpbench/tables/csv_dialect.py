@@ -40,8 +40,7 @@ class FileFormat:
     decimal: str | None = None
     encoding: str | None = None
     skip_rows: int | None = None
-    missing: tuple[str, ...] = ()
-    """further marks of missing values"""
+    missing: tuple[str, ...] = ()  # further marks of missing values
 
     def __post_init__(self) -> None:
         separator = _NAMED.get(self.separator or "", self.separator)
@@ -55,9 +54,7 @@ class FileFormat:
         try:
             "".encode(self.encoding or "utf-8")
         except LookupError as error:
-            raise LLPBenchError(
-                f"{argument('encoding')} must be one that Python knows, got {self.encoding!r}."
-            ) from error
+            raise LLPBenchError(f"{argument('encoding')} must be known to Python, got {self.encoding!r}.") from error
 
     def dialect(self, text: str, default: str, wanted: Collection[str] = ()) -> _Dialect:
         """Return the format of a text table, given its beginning.
@@ -79,10 +76,9 @@ class FileFormat:
         note = f"skipped the lines before the header in line {table.ends[place]} ({title!r})" if place else ""
         columns = [[row[n].strip() for row in rows if n < len(row)] for n in range(len(names))]
         decimal, numbers = self.decimal or _decimal(columns, separator), ""
-        if self.decimal is None and decimal == ",":
-            numbers = "read numbers with decimal commas (if these separate thousands: --decimal .)"
-        elif self.decimal is None:
-            numbers = _point_groups(names, columns)
+        if self.decimal is None:
+            commas = "read numbers with decimal commas (if these separate thousands: --decimal .)"
+            numbers = commas if decimal == "," else _point_groups(names, columns)
         return _Dialect(separator, decimal, names, table.ends[place], bool(rows), note, numbers)
 
 
@@ -92,15 +88,11 @@ AS_IT_SHOWS = FileFormat()
 class _Dialect(NamedTuple):
     separator: str
     decimal: str
-    names: list[str]
-    """header"""
-    lines: int
-    """number of lines up to the header, which is included"""
+    names: list[str]  # header
+    lines: int  # number of lines up to the header, which is included
     has_rows: bool
-    note: str
-    """assumption about skipped lines"""
-    numbers: str
-    """assumption about decimal marks"""
+    note: str  # assumption about skipped lines
+    numbers: str  # assumption about decimal marks
 
 
 class _Records:

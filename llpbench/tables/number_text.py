@@ -59,20 +59,13 @@ _CERTAIN_COMMA = r"[-+]?(?:\d+,(?!\d{3}$)\d+|0+,\d+|\d{4,},\d+|,\d+|\d{1,3}(?:\.
 class NumberText:
     """Result of reading a column of texts as numbers."""
 
-    values: pd.Series
-    """floats; NaN for missing values, gaps and other texts"""
-    decimal: str
-    """decimal mark, as given or assumed"""
-    percent: bool
-    """whether the numbers are percentages; 41.1% is 41.1"""
-    gaps: dict[str, int]
-    """number of cells, by mark of a missing value"""
-    broken: pd.Series
-    """texts that are neither numbers nor marks"""
-    example: tuple[str, float] | None
-    """a text that Python does not read as a number, and its value"""
-    is_code: bool
-    """whether numbers have leading zeros, as codes do"""
+    values: pd.Series  # floats; NaN for missing values, gaps and other texts
+    decimal: str  # decimal mark, as given or assumed
+    percent: bool  # whether the numbers are percentages; 41.1% is 41.1
+    gaps: dict[str, int]  # number of cells, by mark of a missing value
+    broken: pd.Series  # texts that are neither numbers nor marks
+    example: tuple[str, float] | None  # a text that Python does not read as a number, and its value
+    is_code: bool  # whether numbers have leading zeros, as codes do
 
     @classmethod
     def read(
@@ -148,10 +141,9 @@ def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterab
     """
     found = NumberText.read(series, decimal=decimal, missing=set(missing))
     if len(found.broken):
-        raise DataError(
-            f"{plural(len(found.broken), 'value')} of column {str(series.name)!r} must be numbers, got "
-            f"{found.marks[0]!r}. Name those that stand for a missing value: missing={found.marks[:_MOST_MARKS]}."
-        )
+        wrong = f"{plural(len(found.broken), 'value')} of column {str(series.name)!r} must be numbers"
+        advice = f"Name those that stand for a missing value: missing={found.marks[:_MOST_MARKS]}."
+        raise DataError(f"{wrong}, got {found.marks[0]!r}. {advice}")
     return found.values
 
 

@@ -44,6 +44,9 @@ _MOST_MARKS = 5
 _FIRST = 100
 _TRUE, _BOOLEAN = pa.array(["True", "TRUE", "true"]), pa.array(["True", "TRUE", "true", "False", "FALSE", "false"])
 
+_Pieces = Iterator[tuple[pa.Table, str | None]]
+"""rows, and the decimal mark of their texts; None if columns have types"""
+
 
 @dataclass(frozen=True, eq=False)
 class RowBatch:
@@ -51,12 +54,9 @@ class RowBatch:
 
     frame: pd.DataFrame
     part: Path
-    first: int
-    """number of the first row in its part, counted from 0"""
-    start: int
-    """number of the first row in all parts"""
-    alone: bool = False
-    """whether it has all rows"""
+    first: int  # number of the first row in its part, counted from 0
+    start: int  # number of the first row in all parts
+    alone: bool = False  # whether it has all rows
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
@@ -176,11 +176,8 @@ class RowBatches:
                 wrong = f"was changed, added or removed while {str(self.path)!r} was read"
                 raise DataError.of(changed[0], f"{wrong}. Run the command again when no other program writes there.")
 
-    def _pieces(self, source: TableSource) -> Iterator[tuple[pa.Table, str | None]]:
-        """Yield the rows of a part, with columns in the order of the first part, and the decimal mark of texts.
-
-        The mark is None if columns have types.
-        """
+    def _pieces(self, source: TableSource) -> _Pieces:
+        """Yield the rows of a part, with columns in the order of the first part, and their decimal mark."""
         pieces = {"parquet": self._parquet, "excel": self._workbook, "csv": self._text}[source.kind](source)
         try:
             for table, decimal in pieces:
@@ -188,10 +185,8 @@ class RowBatches:
                     table = table.append_column(name, pa.repeat(pa.scalar(value), len(table)))
                 self._names = self._names or table.column_names
                 if lacking := {*table.column_names} ^ {*self._names}:
-                    raise DataError(
-                        f"files {str(source.path)!r} and {str(self._sources[0].path)!r} must have the same columns. "
-                        f"They differ in {', '.join(map(repr, sorted(lacking)[:5]))}. Correct the files."
-                    )
+                    wrong = f"must have the columns of {str(self._sources[0].path)!r}. They differ in"
+                    raise DataError.of(source.path, f"{wrong} {', '.join(map(repr, sorted(lacking)[:5]))}. Correct it.")
                 table = table.select(self._names)
                 for name, column in zip(table.column_names, table.columns, strict=True):
                     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -202,7 +197,7 @@ class RowBatches:
         except (pa.ArrowException, OSError, ValueError, EOFError) as error:
             raise DataError.of(source.path, _what_is_wrong(error, source, self._form)) from error
 
-    def _parquet(self, source: TableSource) -> Iterator[tuple[pa.Table, None]]:
+    def _parquet(self, source: TableSource) -> _Pieces:
         with pq.ParquetFile(source.path) as file:
             schema = file.schema_arrow
             names = _different(schema.names, source.path)
@@ -212,9 +207,8 @@ class RowBatches:
             chunks = (file.metadata.row_group(group) for group in range(file.metadata.num_row_groups))
             for chunk in (group.column(number) for group in chunks for number in range(group.num_columns)):
                 if chunk.physical_type == "BYTE_ARRAY":
-                    _require_short(
-                        source.path, chunk.path_in_schema, chunk.total_uncompressed_size, _MOST_BYTES_OF_CHUNK
-                    )
+                    size = chunk.total_uncompressed_size
+                    _require_short(source.path, chunk.path_in_schema, size, _MOST_BYTES_OF_CHUNK)
             first = 0
             for batch in chain([schema.empty_table()], file.iter_batches(self.rows)):
                 table = pa.Table.from_arrays(batch.columns, names)
@@ -224,14 +218,14 @@ class RowBatches:
                 yield table, None
                 first += len(table)
 
-    def _workbook(self, source: TableSource) -> Iterator[tuple[pa.Table, str]]:
+    def _workbook(self, source: TableSource) -> _Pieces:
         content, note = sheet_as_csv(source.path, self._columns)
         self._tell(source.path, note)
         # numbers of cells have points, whatever the text tables beside them have
         form = replace(self._form, separator=",", decimal=".", encoding="utf-8")
         yield from self._parsed(io.BytesIO(content), content[:HEAD], form, source)
 
-    def _text(self, source: TableSource) -> Iterator[tuple[pa.Table, str]]:
+    def _text(self, source: TableSource) -> _Pieces:
         with source.open() as file:
             head = file.read(HEAD)
         form = replace(self._form, encoding=self._form.encoding or _encoding_of(head))
@@ -242,11 +236,10 @@ class RowBatches:
         with source.open() as file:
             yield from self._parsed(file, head, form, source)
 
-    def _parsed(
-        self, file: IO[bytes], head: bytes, form: FileFormat, source: TableSource
-    ) -> Iterator[tuple[pa.Table, str]]:
+    def _parsed(self, file: IO[bytes], head: bytes, form: FileFormat, source: TableSource) -> _Pieces:
         """Yield the rows of a text that begins with `head`, and their decimal mark."""
         encoding = str(form.encoding)
+        reading = {"use_threads": False, "encoding": "utf8" if encoding.startswith("utf-8") else encoding}
         whole = len(head) < HEAD
         text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole).removeprefix("\ufeff")
         text = text if whole else text[: text.rfind("\n") + 1]
@@ -264,13 +257,7 @@ class RowBatches:
             return
         reader = pacsv.open_csv(
             file,
-            pacsv.ReadOptions(
-                use_threads=False,
-                block_size=_BLOCK,
-                encoding="utf8" if encoding.startswith("utf-8") else encoding,
-                column_names=names,
-                skip_rows=dialect.lines,
-            ),
+            pacsv.ReadOptions(column_names=names, skip_rows=dialect.lines, block_size=_BLOCK, **reading),
             pacsv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
             pacsv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=True),
         )
@@ -331,9 +318,7 @@ class RowBatches:
             )
         if found.values.notna().any():
             if earlier is not None and found.percent != earlier.endswith("%"):
-                raise DataError(
-                    f"file {str(part)!r}: column {name!r} must have % in all rows of all files or none, got both."
-                )
+                raise DataError.of(part, f"must have % in all rows of column {name!r} or none, got both.")
             self.decimals[name] = found.decimal + "%" * found.percent
             self._tell(part, found.told(name), about=name)
         return found.values

@@ -51,14 +51,10 @@ class TableSource:
     """One file."""
 
     path: Path
-    kind: str
-    """csv, excel or parquet"""
-    packed: str | None = None
-    """gzip, bz2 or xz"""
-    default: str = ","
-    """separator if none is detected"""
-    keys: tuple[tuple[str, str], ...] = ()
-    """columns from names of folders, such as district=D01"""
+    kind: str  # csv, excel or parquet
+    packed: str | None = None  # gzip, bz2 or xz
+    default: str = ","  # separator if none is detected
+    keys: tuple[tuple[str, str], ...] = ()  # columns from names of folders, such as district=D01
 
     def open(self) -> IO[bytes]:
         """Return the unpacked bytes. Reading raises `DataError` if there are far too many (`core/files.py`)."""
@@ -85,36 +81,28 @@ class TableSource:
         if not (files := TableSource.files(path)):
             what = f"folder {str(path)!r} has no table" if path.is_dir() else f"there is no file {str(path)!r}"
             raise DataError(f"{what}. Give a .csv, .tsv, .xlsx or .parquet file, or a folder with such files.")
-        return [_source(each, _keys(each.relative_to(path)) if path.is_dir() else ()) for each in files]
+        return [_source(each, path if path.is_dir() else each) for each in files]
 
     @staticmethod
     def files(path: Path) -> dict[Path, tuple[int, int]]:
         """Return the files of a path (a file, a folder or a pattern), each with its size and time; none if absent."""
         if path.is_dir():
-            files = [each for each in path.rglob("*") if _is_part(each.relative_to(path))]
+            parts = {each: each.relative_to(path).parts for each in path.rglob("*")}
+            files = [each for each, names in parts.items() if not any(name.startswith((".", "_")) for name in names)]
+            files = [each for each in files if {*map(str.lower, each.suffixes[-2:])} & {*_ENDINGS}]
         else:
             files = [path] if path.exists() else [*map(Path, glob.glob(str(path), recursive=True))]
         found = {}
-        for file in sorted(files):
+        for file in sorted(file for file in files if not file.is_dir()):
             with suppress(FileNotFoundError):  # removed just now
-                if not file.is_dir():
-                    status = file.stat()
-                    found[file] = status.st_size, status.st_mtime_ns
+                found[file] = (status := file.stat()).st_size, status.st_mtime_ns
         return found
 
 
-def _is_part(path: Path) -> bool:
-    hidden = any(part.startswith((".", "_")) for part in path.parts)
-    return not hidden and any(suffix.lower() in _ENDINGS for suffix in path.suffixes[-2:])
-
-
-def _keys(path: Path) -> tuple[tuple[str, str], ...]:
-    pairs = (part.partition("=") for part in path.parts[:-1])
-    return tuple((name, value) for name, equals, value in pairs if equals)
-
-
-def _source(path: Path, keys: tuple[tuple[str, str], ...]) -> TableSource:
+def _source(path: Path, root: Path) -> TableSource:
     """Return the kind of a file, by its first bytes and its ending. Raises `DataError` if it is no table."""
+    pairs = (part.partition("=") for part in path.relative_to(root).parts[:-1])
+    keys = tuple((name, value) for name, equals, value in pairs if equals)
     if not path.is_file():
         raise DataError(f"{str(path)!r} is a pipe or device, which can be read only once. Give a file.")
     try:
@@ -197,8 +185,5 @@ def _without_empty(sheet: pd.DataFrame) -> pd.DataFrame:
 
 
 def _has(sheet: pd.DataFrame, wanted: Sequence[Sequence[str]]) -> bool:
-    for _, row in sheet.head(_MOST_TITLES).iterrows():
-        names = {str(cell).strip() for cell in row.dropna()}
-        if all(any(name.strip() in names for name in each) for each in wanted):
-            return True
-    return False
+    rows = ({str(cell).strip() for cell in row.dropna()} for _, row in sheet.head(_MOST_TITLES).iterrows())
+    return any(all(any(name.strip() in row for name in each) for each in wanted) for row in rows)

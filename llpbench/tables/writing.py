@@ -27,8 +27,7 @@ def require_room(path: Path, inputs: Iterable[Path | None] = ()) -> None:
     """
     if path.suffix not in (".csv", ".parquet"):
         raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
-    reason = f"{str(path)!r} is a folder" if path.is_dir() else obstacle(path)
-    if reason:
+    if reason := f"{str(path)!r} is a folder" if path.is_dir() else obstacle(path):
         raise DataError.of(path, f"cannot be written: {reason}. Choose another name.")
     if not path.parent.is_dir():
         raise DataError.of(path, f"cannot be written: there is no folder {str(path.parent)!r}. Create it first.")

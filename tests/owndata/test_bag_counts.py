@@ -72,8 +72,9 @@ def test_sampled_rows_use_proportions_of_whole_bag() -> None:
 def test_impossible_counts_are_suppressed_on_request_if_two_bags_remain(impossible: int, offered: bool) -> None:
     wrong = WITH_GAP.index.drop("d05")[:impossible]
     table = WITH_GAP.add(pd.Series(17, wrong).reindex(WITH_GAP.index, fill_value=0), axis=0)
-    with refusal(f"^bag 'd00' .* {impossible} of 40 bags((?!'suppress').)*" + ("'suppress'" if offered else "$")):
+    with refusal(f"^bag 'd00' .* {impossible} of 40 bags") as error:
         fitted(counts=table)
+    assert ("impossible='suppress'" in str(error.value)) == offered
     if not offered:
         with refusal("at least 2 bags must have known counts"):
             fitted(counts=table, impossible="suppress")
@@ -145,8 +146,9 @@ def test_advice_fits_fault_of_counts(given: dict[str, Any], told: str) -> None:
 
 def test_fewer_counts_than_rows_have_two_remedies() -> None:
     voted = TABLE // 2 + 1
-    with refusal(r"^((?!sampled=True).)*more rows than counted people((?!sampled=True).)*as_shares=True"):
+    with refusal(r"more rows than counted people.*as_shares=True") as error:
         fitted(counts=voted)
+    assert "sampled=True" not in str(error.value)
     model, share = fitted(counts=voted, as_shares=True), voted.div(voted.sum(axis=1), axis=0)
     assert np.allclose(model.bag_counts_, fitted(proportions=share).bag_counts_)
     assert list(fitted(counts=voted.assign(none=(TABLE - voted).sum(axis=1))).classes_) == ["no", "none", "yes"]
@@ -158,8 +160,9 @@ def test_fewer_counts_than_rows_have_two_remedies() -> None:
 
 def test_counts_in_thousands_and_of_fractional_weights_have_a_remedy() -> None:
     for rows in (FRAME, FRAME.assign(rare=0)):  # a column of zeros does not add up to these counts
-        with refusal("^((?!adds up).)*other units, such as thousands((?!adds up).)*$"):
+        with refusal("other units, such as thousands") as error:
             fitted(X=rows, counts=TABLE / 1000)
+        assert "adds up" not in str(error.value)
     assert np.allclose(fitted(counts=TABLE / 1000, as_shares=True).bag_counts_, TABLE)
     weight = np.random.default_rng(0).uniform(0.5, 2, len(FRAME)).round(2)
     table = pd.DataFrame({"no": weight * (VOTES == 0), "yes": weight * (VOTES == 1)}).groupby(BAGS).sum().round(1)
@@ -207,11 +210,13 @@ def test_missing_count_is_named_with_remainder() -> None:
         model = fitted(**eight, counts=counts)
     assert "'no'" not in told[0]
     assert model.left_out_["suppressed"] == 1
-    with warned("missing counts", "^((?!with 5 rows).)*$"):
+    with warned("missing counts") as told:
         fitted(**eight, counts=counts, noise=1)
+    assert "with 5 rows" not in told[0]
     counts.loc[["b1", "b2", "b3"]] = np.nan
-    with warned("missing counts", match=r"^4 bags ((?!b4).)* 'b3' ((?!b4).)* 1 more"):
+    with warned("missing counts", match=r"^4 bags .* 'b3' .* 1 more") as told:
         fitted(**eight, counts=counts)
+    assert "b4" not in told[0]
     ranges = counts["yes"].astype(object).fillna("1-3")
     with silent("missing counts"):
         fitted(**eight, counts=ranges)

@@ -39,9 +39,9 @@ def test_names_match_without_spaces_and_unicode_forms_unless_ambiguous() -> None
     assert matching_column("Z\u00fcrich", ["Zu\u0308rich"]) == "Zu\u0308rich"
     assert matching_column("no", ["no", "no "]) == "no"
     assert matching_column("nobody", ["no"]) is None
-    with refusal(r"' no' must name one column, got 2: 'no', 'no '"):
+    with refusal(r"' no' must name one column, got 'no', 'no '"):
         matching_column(" no", ["no", "no "])
-    with refusal("could name the columns"):
+    with refusal("could name"):
         split_names(["a,b"], ["a", "b", "a,b"])
     for given in (['"a,b"'], ["a", "b"]):
         assert split_names(given, ["a", "b", "a,b"]) == [name.strip('"') for name in given]

@@ -55,8 +55,9 @@ def test_arrays_for_ambiguously_ordered_bags_are_refused(argument: str) -> None:
     call: Any = choose if argument == "time" else LLPClassifier("bag-mean-linear").fit
     with refusal(rf"^{argument} without names .*'P1', 'P10', "):
         call(**given)
-    with refusal(r"\(20\)((?!drop).)*\(0\)((?!drop).)*1 lower((?!drop).)*$"):
+    with refusal(r"\(20\).*\(0\).*1 lower") as error:
         ridge(bags=numbers, counts=COUNTS.reset_index(drop=True))
+    assert "drop" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -161,13 +162,6 @@ def test_estimates_name_groups_whose_counts_are_known() -> None:
         model.fit(FRAME, bags, counts=COUNTS.rename({"d03": "all"})).estimate(FRAME, bags, by="town")
 
 
-def test_noise_above_bag_sizes_is_named() -> None:
-    with warned("large noise", match="deviation of 500"):
-        ridge(noise=500.0)
-    with silent("large noise"):
-        ridge(noise=2.0)
-
-
 @pytest.mark.parametrize(
     ("name", "other", "near"),
     [
@@ -193,7 +187,10 @@ def test_rounded_counts_name_their_noise(unit: int, noise: str, at_random: bool)
     rounded = np.floor(COUNTS / unit + up) * unit
     with refusal(f"rounded to {unit}.*{noise}"):
         ridge(counts=rounded)
-    assert ridge(counts=rounded, noise=float(noise)).bag_counts_.shape == COUNTS.shape
+    with silent("large noise"):
+        assert ridge(counts=rounded, noise=float(noise)).bag_counts_.shape == COUNTS.shape
+    with warned("large noise", match="deviation of 500"):
+        ridge(noise=500.0)
 
 
 def test_rest_of_the_rows_becomes_a_class() -> None:
