@@ -121,7 +121,7 @@ class BagFile:
         self, frame: pd.DataFrame, names: Sequence[str], bags: pd.Index, *, whole: bool = False
     ) -> pd.DataFrame:
         """Return columns as numbers: NaN if empty or suppressed, percentages as shares. All have one decimal mark."""
-        cells = pd.concat({name: as_text(column_of(frame, name, self.path)) for name in names})
+        cells = pd.concat({name: as_text(column_of(frame, name, self.path)).str.strip() for name in names})
         missing = {*self.suppressed, *MISSING}
         found = NumberText.read(cells, decimal=self.form.decimal, missing=missing, known_gaps=False)
         ranged = bool(self.counts) and not (whole or found.percent)
@@ -129,7 +129,8 @@ class BagFile:
         if whole or self.counts:
             examples = [text for text in (*(found.example or ())[:1], *wrong) if text.endswith("%")]
             if examples:
-                kind = f"must contain counts, got {examples[0]!r}, a percentage"
+                name = cells.index[cells == examples[0]][0][0]
+                kind = f"must contain counts in column {name!r}, got {examples[0]!r}, a percentage"
                 raise DataError.of(self.path, f"{kind}. Use --proportions for such columns.")
         if len(wrong):
             (name, row), marks = wrong.index[0], [*wrong.unique()]
@@ -140,7 +141,8 @@ class BagFile:
                 f"{place_of(frame, row)} ({plural(len(wrong), 'such value')}). Correct the file.{remedy}"
             )
         if found.example is not None:
-            warn("file", f"file {str(self.path)!r}: {found.told(', '.join(names))}.")
+            name = cells.index[cells == found.example[0]][0][0]
+            warn("file", f"file {str(self.path)!r}: {found.told(name)}.")
         values = found.values / (100 if found.percent else 1)
         if number := len(found.broken):
             name, text = found.broken.index[0][0], str(found.broken.iloc[0])
