@@ -33,7 +33,9 @@ _PATH = AnyPath(path_type=Path)
 @click.option("--among", multiple=True, metavar="NAMES", help="Give shares among these outcomes only. [default: all]")
 @click.option("--size-column", metavar="NAME", help="Number of people, if the other columns have shares.")
 @click.option("--weight-column", metavar="NAME", help="Weight of each precinct: how often it counts.")
-@click.option("--differences", type=_PATH, metavar="FILE", help="File of differences between groups: signs and shifts.")
+@click.option(
+    "--differences", type=_PATH, metavar="FILE", help="File of differences of groups, and how sure their signs are."
+)
 @click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the cells of all precincts: .png, .svg or .pdf.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Random seed.")
 @format_options
