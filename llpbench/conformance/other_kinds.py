@@ -150,7 +150,7 @@ def _padding(subject: _EncoderSubject) -> str:
 
 
 def _row_interaction(subject: _EncoderSubject) -> str:
-    """Rows influence one another only if this is declared."""
+    """Rows influence each other only if this is declared."""
     rows = subject.drawn()
     changed = rows.numeric.clone()
     changed[0, 0] += 1.0
@@ -161,7 +161,7 @@ def _row_interaction(subject: _EncoderSubject) -> str:
 
 
 def _contextual(subject: _EncoderSubject) -> str:
-    """Tokens influence one another only if this is declared."""
+    """Tokens influence each other only if this is declared."""
     rows = subject.drawn()
     changed = rows.numeric.clone()
     changed[..., 0] += 1.0
@@ -171,7 +171,7 @@ def _contextual(subject: _EncoderSubject) -> str:
 
 
 def _declared(subject: _EncoderSubject, fact: str, seen: bool, what: str, who: str) -> str:
-    """Return whether parts influence one another. Raises `FaultError` if the encoder declares something else."""
+    """Return whether parts influence each other. Raises `FaultError` if the encoder declares something else."""
     said = getattr(subject.encoder, fact)
     require(said or not seen, f"{what}: declare {fact} = True")
     require(seen or not said, f"{who} do not influence one another: declare {fact} = False")

@@ -47,7 +47,7 @@ YARDSTICK = "bag-share"
 _FEWEST_HELD_OUT = 5
 """Smallest number of held-out bags, if there are twice as many."""
 _SMALL = 100_000
-"""Largest number of rows of a small table. Several threads of one computation wait for one another if processors are
+"""Largest number of rows of a small table. Several threads of one computation wait for each other if processors are
 busy, so that only independent computations share a small table."""
 MOST_PADDED = 2**24
 """Largest size of a padded group of held-out bags, bags x longest x classes."""

@@ -1,7 +1,7 @@
 """Statistics of comparisons: rank intervals, significant and similar differences, intervals of means.
 
 The functions take frames whose columns are methods; larger is better. Rows are *blocks*: values that are independent of
-one another. These are the means of datasets, or the seeds of a single dataset. docs/statistics.md has all formulas and
+each other. These are the means of datasets, or the seeds of a single dataset. docs/statistics.md has all formulas and
 simulations.
 """
 

@@ -47,7 +47,7 @@ FACTS = {"target": "rich", "positive": "yes"}
 
 @dataclass
 class Shop:
-    """A source that hands out a frame and counts how often."""
+    """A source that returns a frame and counts how often."""
 
     frame: pd.DataFrame
     archive: str = ""
