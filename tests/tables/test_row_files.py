@@ -200,7 +200,7 @@ def test_part_that_changes_while_it_is_read_is_named_before_other_errors(tmp_pat
         list(batches)
 
 
-def test_long_identifiers_stay_exact_and_rounded_ones_are_refused(tmp_path: Path) -> None:
+def test_keys_are_exact_and_equal_in_all_forms(tmp_path: Path) -> None:
     ids = [2**60 + place for place in range(9)]
     pq.write_table(pa.table({"id": pa.array([*ids, None], pa.int64()), "a": range(10)}), tmp_path / "rows.parquet")
     keys = bag_keys(read_rows(tmp_path / "rows.parquet", keys=["id"]), ["id"], tmp_path)["id"]
@@ -209,9 +209,7 @@ def test_long_identifiers_stay_exact_and_rounded_ones_are_refused(tmp_path: Path
         with refusal("exact identifiers"):
             bag_keys(pd.DataFrame({"id": rounded}), ["id"], tmp_path)
 
-
-def test_dates_and_unicode_forms_of_names_are_equal(tmp_path: Path) -> None:
-    def keys(values: Any) -> list[str]:
+    def keys(values: Any) -> list[str]:  # dates and Unicode forms of names are equal
         return [*map(str, bag_keys(pd.DataFrame({"key": values}), ["key"], tmp_path)["key"])]
 
     assert keys(pd.to_datetime(["2020-01-01", "2020-01-02"])) == keys(["2020-01-01", "2020-01-02T00:00:00"])
