@@ -109,6 +109,7 @@ def test_decimal_mark_and_missing_marks_can_be_given() -> None:
     found = as_numbers(texts, decimal=",", missing=["1,000+"]).to_dict()
     assert found == pytest.approx({7: 1234.0, 8: 12.0, 9: NAN}, nan_ok=True)
     assert as_numbers(texts[:2]).tolist() == [1.234, 12]
+    assert as_numbers(pd.Series([1.5, 2.0]), decimal=",").tolist() == [1.5, 2.0]
     with refusal(r"column 'income' must be numbers, got '1,000\+'"):
         as_numbers(texts)
 
