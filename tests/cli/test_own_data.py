@@ -202,18 +202,6 @@ def test_two_groupings_in_files_are_used(llpbench: LLPBench) -> None:
     assert "60 of 300 rows" in refused(llpbench(*FIT_BOTH))
 
 
-def test_counts_file_with_ranges_is_read(llpbench: LLPBench) -> None:
-    table = pd.read_csv("bags.csv").drop(columns="no").sort_values("district", key=lambda column: column.astype(str))
-    small = table["yes"] < 8
-    table.astype({"yes": object}).mask(small, table.assign(yes="<8")).to_csv("bags.csv", index=False)
-    ranges = [*replaced(FIT, ["--counts", "yes"]), *LINEAR]
-    assert "'<8'" in done(llpbench(*ranges)).err
-    assert (LLPClassifier.load("model").bag_counts_[small, 1] < 7).all()
-    assert "'<8'" not in llpbench(*ranges, "--suppressed", "<8").err
-    assert np.isnan(LLPClassifier.load("model").bag_counts_[small]).all()
-    assert llpbench(*ranges, "--noise", "2").code == 2
-
-
 ASK = ["estimate", "process", "zones.csv", "--bag-column", "district", "--out", "groups.csv"]
 
 

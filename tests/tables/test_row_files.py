@@ -203,8 +203,8 @@ def test_part_that_changes_while_it_is_read_is_named_before_other_errors(tmp_pat
 def test_keys_are_exact_and_equal_in_all_forms(tmp_path: Path) -> None:
     ids = [2**60 + place for place in range(9)]
     pq.write_table(pa.table({"id": pa.array([*ids, None], pa.int64()), "a": range(10)}), tmp_path / "rows.parquet")
-    keys = bag_keys(read_rows(tmp_path / "rows.parquet", keys=["id"]), ["id"], tmp_path)["id"]
-    assert keys.where(keys.notna(), None).tolist() == [*map(str, ids), None]
+    found = bag_keys(read_rows(tmp_path / "rows.parquet", keys=["id"]), ["id"], tmp_path)["id"]
+    assert found.where(found.notna(), None).tolist() == [*map(str, ids), None]
     for rounded in ([2.0**60, 2.0**61], ["1.23457E+17", "2.5E+17"]):
         with refusal("exact identifiers"):
             bag_keys(pd.DataFrame({"id": rounded}), ["id"], tmp_path)
