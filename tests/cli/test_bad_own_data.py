@@ -100,11 +100,6 @@ def test_invalid_files_are_refused(
     assert not Path("model").exists()
 
 
-def test_folder_without_model_is_refused(llpbench: LLPBench) -> None:
-    for model, told in ("of-an-array", "fitted to an array"), ("absent", "model.skops"):
-        assert told in refused(llpbench("predict", model, *COMMANDS["predict"][2:]))
-
-
 @pytest.mark.parametrize(
     ("commands", "out", "told"),
     [
@@ -140,7 +135,9 @@ def test_wrong_count_is_located(before: str | None, line: int | None, llpbench: 
     assert (f"in line {line} " in message, f"bag '{frame['district'][2]}'" in message) == (bool(line), True)
 
 
-def test_predict_without_bags_needs_features(llpbench: LLPBench) -> None:
+def test_predict_without_bags_needs_model_and_features(llpbench: LLPBench) -> None:
+    for model, told in ("of-an-array", "fitted to an array"), ("absent", "model.skops"):
+        assert told in refused(llpbench("predict", model, *COMMANDS["predict"][2:]))
     flags = [*COMMANDS["predict"], "--bag-column", "branch"]
     assert "Omit --bag-column" in refused(llpbench(*flags))
     assert "Omit" not in refused(llpbench(*flags, "--whole-bags"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,24 +61,6 @@ def test_groupings_with_different_totals_are_named() -> None:
         fit([DISTRICT, north], counts=[COUNTS, moved.groupby(is_north).sum()])
 
 
-@pytest.mark.parametrize(
-    ("bags", "given", "told"),
-    [
-        ([DISTRICT, GROUP], {"method": "dllp"}, "direct method"),
-        ([DISTRICT, GROUP], {"counts": TABLES[0]}, "list"),
-        ([DISTRICT], {"counts": TABLES[:1]}, "at least 2"),
-        ([DISTRICT, DISTRICT], {"counts": [TABLES[0]] * 2}, "same name"),
-        ([DISTRICT, GROUP], {"counts": [TABLES[0], TABLES[1].set_axis(["a", "b"], axis=1)]}, "same classes"),
-        ([DISTRICT, GROUP], {"counts": [TABLES[0], TABLES[1][1]]}, "same classes"),
-        ([DISTRICT, GROUP], {"noise": 1.0}, "noise="),
-        ([DISTRICT, GROUP[:500]], {}, "500"),
-    ],
-)
-def test_groupings_in_conflict_are_refused(bags: Any, given: dict[str, Any], told: str) -> None:
-    with refusal(told):
-        fit(bags, **{"counts": TABLES} | given)
-
-
 def test_all_methods_take_bag_data() -> None:
     frame, given = FRAME.assign(district=BAGS), dict[str, Any](counts=COUNTS)
     data = BagData.read(frame, DISTRICT, **given)
@@ -90,14 +73,6 @@ def test_all_methods_take_bag_data() -> None:
     assert process.estimate(FRAME, data, "owns").equals(process.estimate(FRAME, BAGS, "owns", **given))
     one, other = (choose(frame, bags, **more, **COMPARED) for bags, more in ((data, {}), (DISTRICT, given)))
     assert one.board.drop(columns="seconds").equals(other.board.drop(columns="seconds"))
-
-
-def test_ranges_and_groupings_are_refused_outside_of_fit() -> None:
-    ranges = COUNTS.astype(object).assign(yes=["<9", *COUNTS["yes"][1:]])
-    with refusal("ranges"):
-        fit(BAGS, counts=COUNTS).score_bags(FRAME, BAGS, counts=ranges)
-    with refusal("grouping"):
-        choose(FRAME, [DISTRICT, GROUP], counts=TABLES)
 
 
 ROWS = 200
@@ -125,8 +100,6 @@ def test_whole_weights_equal_repeated_rows(method: str) -> None:
     people, weights = (CELLS.iloc[OFTEN].reset_index(drop=True), BAG[OFTEN]), dict[str, Any](sample_weight=PEOPLE)
     with silent("rounded weights"):
         model, plain = weighted(method), fit(people[1], method, people[0], counts=TABLE)
-    with refusal("sample_weight="):
-        model.disaggregate(CELLS, BAG)
     for bags in (None, BAG):
         assert np.allclose(model.predict_proba(CELLS, bags), plain.predict_proba(CELLS, bags), atol=1e-6)
     assert model.bag_sizes_.tolist() == plain.bag_sizes_.tolist() == np.bincount(BAG, PEOPLE).tolist()
@@ -150,8 +123,6 @@ def test_fractional_weights_match_printed_counts(digits: int) -> None:
     found = model.disaggregate(CELLS, BAG, sample_weight=PARTS)
     totals = np.stack([np.bincount(BAG, PARTS * column) for column in found.T], axis=1)
     assert np.allclose(totals, table.mul(SUMS / table.sum(axis=1), axis=0))
-    with refusal("total weight"):
-        weighted(counts=TABLE_OF_PARTS + 2.0, sample_weight=PARTS)
 
 
 def test_rounded_weights_keep_bag_sizes_and_shares() -> None:
@@ -182,22 +153,38 @@ def test_large_weights_are_scaled_and_estimates_rescaled(monkeypatch: pytest.Mon
     assert np.allclose((disaggregated * PEOPLE[:, None]).sum(axis=0), TABLE.sum())
 
 
+BOTH, OF_ROW = [DISTRICT, GROUP], pd.Series(PEOPLE, dtype=object)
+RANGES = COUNTS.astype(object).assign(yes=["<9", *COUNTS["yes"][1:]])
+
+
 @pytest.mark.parametrize(
-    ("weight", "told"),
+    ("call", "told"),
     [
+        (partial(fit, BOTH, "dllp", counts=TABLES), "direct method"),
+        (partial(fit, BOTH, counts=TABLES[0]), "list"),
+        (partial(fit, [DISTRICT], counts=TABLES[:1]), "at least 2"),
+        (partial(fit, [DISTRICT] * 2, counts=[TABLES[0]] * 2), "same name"),
+        (partial(fit, BOTH, counts=[TABLES[0], TABLES[1].set_axis(["a", "b"], axis=1)]), "same classes"),
+        (partial(fit, BOTH, counts=[TABLES[0], TABLES[1][1]]), "same classes"),
+        (partial(fit, BOTH, counts=TABLES, noise=1.0), "noise="),
+        (partial(fit, [DISTRICT, GROUP[:500]], counts=TABLES), "500"),
+        (partial(choose, FRAME, BOTH, counts=TABLES), "grouping"),
+        (lambda: fit(BAGS, counts=COUNTS).score_bags(FRAME, BAGS, counts=RANGES), "ranges"),
         *(
-            (pd.Series(PEOPLE, dtype=object).where(np.arange(ROWS) != 3, wrong), r"numbers from 0, got .* \(1 such row")
+            (partial(weighted, sample_weight=OF_ROW.mask(OF_ROW.index == 3, wrong)), r"from 0, got .* \(1 such row")
             for wrong in (-1.0, np.nan, np.inf, "many")
         ),
-        ([1, 2, 3], "sample_weight must .* 200 rows, got 3"),
-        (pd.Series(PEOPLE)[::-1], "different orders"),
-        (np.where(BAG == 4, 0, PEOPLE), "must not all be 0, got bag 4 "),
-        (PEOPLE + (BAG == 4), "total weight"),
+        (partial(weighted, sample_weight=[1, 2, 3]), "sample_weight must .* 200 rows, got 3"),
+        (partial(weighted, sample_weight=OF_ROW[::-1]), "different orders"),
+        (partial(weighted, sample_weight=np.where(BAG == 4, 0, PEOPLE)), "must not all be 0, got bag 4 "),
+        (partial(weighted, sample_weight=PEOPLE + (BAG == 4)), "total weight"),
+        (partial(weighted, counts=TABLE_OF_PARTS + 2.0, sample_weight=PARTS), "total weight"),
+        (lambda: weighted().disaggregate(CELLS, BAG), "sample_weight="),
     ],
 )
-def test_impossible_weights_are_refused(weight: Any, told: str) -> None:
+def test_impossible_groupings_and_weights_are_refused(call: Any, told: str) -> None:
     with refusal(told):
-        weighted(sample_weight=weight)
+        call()
 
 
 def test_dropped_bag_drops_its_weights() -> None:

@@ -364,8 +364,14 @@ def test_estimator_clones_with_parameters_and_nested_one_keeps_others() -> None:
     assert np.array_equal(again.predict_proba(FRAME), model.predict_proba(FRAME))
 
 
-def test_bags_are_not_scored_as_classes() -> None:
+def test_attributes_tags_and_scores_follow_scikit_learn_but_bags_are_no_classes() -> None:
     model = linear()
+    assert (model.n_features_in_, *model.feature_names_in_) == (4, "age", "owns", "town", "job")
+    assert np.array_equal(model.predict_proba(FRAME[FRAME.columns[::-1]]), model.predict_proba(FRAME))
+    tags = model.__sklearn_tags__()
+    assert (tags.estimator_type, tags.input_tags.allow_nan, tags.input_tags.categorical) == ("classifier", True, True)
+    of_array = linear(array := FRAME[["age"]].to_numpy())
+    assert (hasattr(of_array, "feature_names_in_"), of_array.predict(array).shape) == (False, (300,))
     assert model.score(FRAME, VOTES) == (model.predict(FRAME) == VOTES).mean()
     with refusal(r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* score_"):
         model.score(FRAME, ["new"] * 300)
@@ -413,16 +419,6 @@ def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
         model.score_bags(*some, counts=TABLE)
     assert model.score_bags(*some, counts=TABLE, unmatched="drop") == found
     assert model.score_bags(FRAME, BAGS, counts=TABLE[:4], unmatched="drop") == pytest.approx(found)
-
-
-def test_attributes_and_tags_follow_scikit_learn() -> None:
-    model = linear()
-    assert (model.n_features_in_, *model.feature_names_in_) == (4, "age", "owns", "town", "job")
-    assert np.array_equal(model.predict_proba(FRAME[FRAME.columns[::-1]]), model.predict_proba(FRAME))
-    tags = model.__sklearn_tags__()
-    assert (tags.estimator_type, tags.input_tags.allow_nan, tags.input_tags.categorical) == ("classifier", True, True)
-    model = linear(array := FRAME[["age"]].to_numpy())
-    assert (hasattr(model, "feature_names_in_"), model.predict(array).shape) == (False, (300,))
 
 
 def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, BaggedRows]:
