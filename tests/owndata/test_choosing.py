@@ -70,8 +70,7 @@ def test_column_of_one_bag_is_dropped_if_held_out(found: MethodChoice) -> None:
 
 
 def test_intervals_are_corrected_for_overlapping_training() -> None:
-    rng = np.random.default_rng(0)
-    gains = rng.normal(1.0, 1.0, 10)
+    gains = np.random.default_rng(0).normal(1.0, 1.0, 10)
     naive, honest = _corrected(gains, 0.0)[1:], _corrected(gains, 0.25)[1:]
     assert naive == pytest.approx(tuple(ttest_1samp(gains, 0.0).confidence_interval()))
     assert np.ptp(honest) == pytest.approx(np.ptp(naive) * np.sqrt((0.1 + 0.25) / 0.1))
@@ -99,9 +98,8 @@ def test_advice_states_what_is_known(gains: dict[str, Any], unexplained: float, 
         for name, (gain, low, high) in ({"auto": (0.0, 0.0, 0.0), YARDSTICK: (-3.0, -4.0, -2.0)} | gains).items()
     ]
     doubts = Doubts(unexplained=unexplained, noise=0.5, agreement=0.9)
-    found = _advised(pd.DataFrame(board), "auto", doubts, {"auto"} if YARDSTICK in gains else ())
-    assert found[0] == best
-    assert re.search(told, found[1])
+    chosen, advice = _advised(pd.DataFrame(board), "auto", doubts, {"auto"} if YARDSTICK in gains else ())
+    assert (chosen, bool(re.search(told, advice))) == (best, True)
 
 
 def test_best_mean_replaces_absent_auto_also_with_suppressed_bags_and_a_class_in_one_bag() -> None:
@@ -152,9 +150,8 @@ def test_failing_method_is_a_row_with_reason(found: MethodChoice) -> None:
     wrong = {"auto": LLPClassifier("auto", params={"nonsense": 1}), "broken": LLPClassifier("broken")}
     some = chosen(repeats=2, methods=wrong | {name: LLPClassifier(name) for name in LINEAR})
     failed = some.board.set_index("method").loc[["auto", "broken"]]
-    assert "nonsense" in failed.loc["auto", "failure"]
-    assert "no luck (tiny_bench.py:" in failed.loc["broken", "failure"]
-    assert failed.drop(columns="failure").isna().all(axis=None)
+    assert re.search(r"nonsense.*\n.*no luck \(tiny_bench.py:", "\n".join(failed.pop("failure")))
+    assert failed.isna().all(axis=None)
     fleeting = ["seconds", "failure"]
     pd.testing.assert_frame_equal(some.board.iloc[:-2].drop(columns=fleeting), found.board.drop(columns=fleeting))
     assert (some.reference, some.best, some.union) == (LINEAR[0], found.best, None)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from bagged import in_bags, rows_of
+from bagged import in_bags, repeated, rows_of
 from bench import refusal
 from districts import counted, people, reloaded, silent, warned
 from rich.console import Console
@@ -398,12 +398,10 @@ def test_grid_search_scores_held_out_bags(counts: Any) -> None:
         of_fold = linear(frame.iloc[a], BAGS[a], counts, unmatched="drop")  # of strength 1
         held.append(of_fold.score_bags(frame.iloc[b], BAGS[b], counts=TABLE.loc[np.unique(BAGS[b])])["kl"])
     assert -np.mean(held) == pytest.approx(found.cv_results_["mean_test_score"][0])
-    pipeline, grid = (
-        make_pipeline(SimpleImputer(), model),
-        {"llpclassifier__params": [{"strength": 1.0}, {"strength": 1e4}]},
-    )
+    pipeline, strengths = make_pipeline(SimpleImputer(), model), [{"strength": 1.0}, {"strength": 1e4}]
     given: dict[str, Any] = {"llpclassifier__counts": counts, "llpclassifier__unmatched": "drop"}
-    assert search(pipeline, grid, bag_scorer, **given).best_params_ == {"llpclassifier__params": {"strength": 1.0}}
+    found = search(pipeline, {"llpclassifier__params": strengths}, bag_scorer, **given)
+    assert found.best_params_ == {"llpclassifier__params": {"strength": 1.0}}
 
 
 def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
@@ -421,41 +419,32 @@ def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
     assert model.score_bags(FRAME, BAGS, counts=TABLE[:4], unmatched="drop") == pytest.approx(found)
 
 
-def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, BaggedRows]:
-    """The same bags, padded and not."""
-    rng = np.random.default_rng(seed)
-    of_row = rng.permutation(np.append(np.arange(bags), rng.integers(0, bags, rows - bags)))
-    sizes = np.bincount(of_row)
-    counts = np.stack([sizes - sizes // 3, sizes // 3], axis=1).astype(float)
-    counts[2] = np.nan
-    index = [np.flatnonzero(of_row == bag).tolist() for bag in range(bags)]
-    padded = in_bags(rows_of(rng.normal(size=(rows, 2)).tolist()), index, counts.tolist())
-    return padded, replace(padded, index=BagLabels(of_row, [*range(bags)]).index())
+ROWS_OF_SIX = repeated(2)
+SIX = Ragged(np.random.default_rng(0).permutation(3000), ROWS_OF_SIX.sizes)
+RAGGED = replace(ROWS_OF_SIX, index=SIX, counts=np.where(np.arange(6)[:, None] == 2, np.nan, ROWS_OF_SIX.counts))
 
 
 def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch) -> None:
-    padded, ragged = bagged()
-    p = np.random.default_rng(1).random(60)
-    proba = np.stack([1 - p, p], axis=1)
-    expected = holdout_criteria(proba, Holdout(padded.rows, padded.index, padded.counts, labels=None))
+    proba = np.random.default_rng(1).dirichlet([1, 1], 3000)
+    padded = Holdout(RAGGED.rows, RAGGED.padded(np.arange(6), RAGGED.sizes.max()), RAGGED.counts, labels=None)
+    expected = holdout_criteria(proba, padded)
     names = ("mpiou", "mpiou-hard", "l1", "l1-hard", "kl", "likelihood")
-    for most in (fitting.MOST_PADDED, 40):
+    for most in (fitting.MOST_PADDED, 2000):
         monkeypatch.setattr("llpbench.owndata.fitted.MOST_PADDED", most)
-        assert coarse_criteria(proba, ragged) == pytest.approx({name: expected[name] for name in names})
+        assert coarse_criteria(proba, RAGGED) == pytest.approx({name: expected[name] for name in names})
 
 
 def test_large_bags_train_networks_in_parts_and_are_not_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, ragged = bagged()
     monkeypatch.setattr(fitting, "_LARGEST_IN_STEP", 4)
-    parts = fitting._in_parts(ragged, np.random.default_rng(0))
-    assert (parts.sizes.max(), sorted(parts.bag_by_bag)) == (4, [*range(60)])
-    whole = ragged.bag_of_row[[rows[0] for rows in parts.index]]
-    assert all((ragged.bag_of_row[rows] == bag).all() for rows, bag in zip(parts.index, whole, strict=True))
-    assert np.allclose(parts.proportions, ragged.proportions[whole])
-    assert np.array_equal(parts.known, ragged.known[whole])
+    parts = fitting._in_parts(RAGGED, np.random.default_rng(0))
+    assert (parts.sizes.max(), sorted(parts.bag_by_bag)) == (4, [*range(3000)])
+    whole = RAGGED.bag_of_row[[rows[0] for rows in parts.index]]
+    assert all((RAGGED.bag_of_row[rows] == bag).all() for rows, bag in zip(parts.index, whole, strict=True))
+    assert np.allclose(parts.proportions, RAGGED.proportions[whole], equal_nan=True)
+    assert np.array_equal(parts.known, RAGGED.known[whole])
     monkeypatch.setattr(fitting, "MOST_PADDED", 100)
-    of_row = np.append(np.repeat(np.arange(60), 2), np.full(500, 60))
-    bags = replace(bagged(rows=620)[1], index=BagLabels(of_row, [*range(61)]).index(), counts=np.ones((61, 2)))
+    of_row = np.append(np.repeat(np.arange(60), 2), np.full(2880, 60))
+    bags = replace(RAGGED, index=BagLabels(of_row, [*range(61)]).index(), counts=np.ones((61, 2)))
     assert not any(fitting._held_out(bags, 0.5, seed)[60] for seed in range(20))
 
 
