@@ -25,9 +25,8 @@ FRAME, BAGS, VOTES = people(600, 40)
 NAMES = np.array(["no", "yes"])[VOTES]
 TABLE = counted(BAGS, NAMES)
 LONG = TABLE.rename_axis(index="district", columns="party").stack()
-SIZES = TABLE.sum(axis=1)
+SIZES, YES = TABLE.sum(axis=1), TABLE["yes"]
 SHARES = TABLE.div(SIZES, axis=0)
-YES = TABLE["yes"]
 SMALL, NUMBER = YES.to_numpy() < 8, np.unique(BAGS, return_inverse=True)[1]
 RANGES = YES.astype(object).mask(SMALL, "<8")
 WITH_GAP = TABLE.drop("d05").reindex(TABLE.index)

@@ -19,16 +19,8 @@ from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.method import Predictor
 from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import values_of_bags
-from llpbench.owndata.choosing import (
-    DECIDES,
-    MethodChoice,
-    _advised,
-    _as_times,
-    _corrected,
-    _later_folds,
-    _random_folds,
-    choose,
-)
+from llpbench.owndata import choosing
+from llpbench.owndata.choosing import DECIDES, MethodChoice, _as_times, _corrected, _later_folds, choose
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import YARDSTICK
@@ -48,9 +40,9 @@ def found() -> MethodChoice:
     return chosen(repeats=2)
 
 
-def test_scores_are_of_held_out_bags() -> None:
-    found = chosen(folds=4).folds.query(f"method == '{LINEAR[0]}'").to_dict("records")
-    for given, fold in zip(found, _random_folds(TABLE.to_numpy(dtype=float), 4, 1, 0), strict=True):
+def test_scores_are_of_held_out_bags_whose_own_columns_are_dropped(found: MethodChoice) -> None:
+    records = chosen(folds=4).folds.query(f"method == '{LINEAR[0]}'").to_dict("records")
+    for given, fold in zip(records, choosing._random_folds(TABLE.to_numpy(dtype=float), 4, 1, 0), strict=True):
         names = TABLE.index[fold.held]
         out = np.isin(BAGS, names)
         model = LLPClassifier(LINEAR[0]).fit(FRAME[~out], BAGS[~out], counts=TABLE.drop(names))
@@ -61,9 +53,6 @@ def test_scores_are_of_held_out_bags() -> None:
         model._model = replace(model._model, predictor=shrunk)
         scores = model.score_bags(FRAME[out], BAGS[out], counts=TABLE.loc[names])
         assert scores == pytest.approx({name: given[name] for name in scores})
-
-
-def test_column_of_one_bag_is_dropped_if_held_out(found: MethodChoice) -> None:
     of_one = pd.DataFrame({"number": 1.5, "remark": "text"}, FRAME.index[BAGS == "d03"], dtype=object)
     wider, plain = (each.folds.query(f"method == '{LINEAR[0]}'") for each in (chosen(X=FRAME.join(of_one)), found))
     assert np.isclose(wider[DECIDES], plain[DECIDES][:3]).sum() == 1  # the fold of this bag
@@ -98,7 +87,7 @@ def test_advice_states_what_is_known(gains: dict[str, Any], unexplained: float, 
         for name, (gain, low, high) in ({"auto": (0.0, 0.0, 0.0), YARDSTICK: (-3.0, -4.0, -2.0)} | gains).items()
     ]
     doubts = Doubts(unexplained=unexplained, noise=0.5, agreement=0.9)
-    chosen, advice = _advised(pd.DataFrame(board), "auto", doubts, {"auto"} if YARDSTICK in gains else ())
+    chosen, advice = choosing._advised(pd.DataFrame(board), "auto", doubts, {"auto"} if YARDSTICK in gains else ())
     assert (chosen, bool(re.search(told, advice))) == (best, True)
 
 

@@ -39,7 +39,6 @@ from llpbench.data.bag_tables import BagLabels
 from llpbench.owndata import fitting
 from llpbench.owndata.fitted import coarse_criteria
 from llpbench.owndata.fitting import FitSettings, MeanPredictor, NetworkPredictor
-from llpbench.training.device import pick_device
 
 TREES = {"trees": 100}
 FRAME, BAGS, VOTES = people(300, 12)
@@ -269,14 +268,13 @@ def test_networks_predict_on_requested_device(monkeypatch: pytest.MonkeyPatch, t
 
     def noted(name: str) -> torch.device:
         asked.append(name)
-        return pick_device("cpu")
+        return torch.device("cpu")
 
     monkeypatch.setattr("llpbench.owndata.fitting.pick_device", noted)
     model = fitted("dllp", epochs=1, device="cpu")
-    expected = model.predict_proba(FRAME)
+    expected, loaded = model.predict_proba(FRAME), reloaded(model, tmp_path)
     assert set(asked) == {"cpu"}
     fitted(device="cuda")  # a direct method needs no device
-    loaded = reloaded(model, tmp_path)
     assert b"device" not in zipfile.ZipFile(tmp_path / "model.skops").read("schema.json")
     asked.clear()
     assert np.array_equal(loaded.predict_proba(FRAME), expected)
@@ -478,7 +476,7 @@ def test_one_class_per_row_is_refused() -> None:
     LLPClassifier("bag-share").fit(pd.concat([frame] * 5), np.tile(bags, 5), counts=5 * counts)
 
 
-def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_independent_of_threads_and_small_tables_use_one_of_blas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bag_process, "_SCORED", 2)
     grown: dict[int | None, int] = {}
 
@@ -492,9 +490,6 @@ def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None
         found.append(model.predict_proba(frame))
     assert np.allclose(found[0], found[1], atol=1e-6), "two threads may add up in another order"
     assert grown[1] == threading.get_ident() != grown[2]
-
-
-def test_small_tables_use_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(5), raising=False)
     large = fitting._SMALL + 1
     for jobs, rows, blas, expected in (None, 9, 1, 1), (-1, 9, 1, 5), (1, 9, 1, 1), (2, 9, 1, 2), (2, large, 2, 2):

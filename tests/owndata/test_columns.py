@@ -41,11 +41,10 @@ def test_column_names_may_have_commas_other_spaces_and_unicode_forms_unless_ambi
         assert split_names(given, ["a", "b", "a,b"]) == [name.strip('"') for name in given]
 
 
-ROWS, RNG = 1000, np.random.default_rng(0)
+ROWS, RNG, PLACE = 1000, np.random.default_rng(0), np.arange(500)
 OF_ROW = RNG.permutation(ROWS) % 20
 YES = np.bincount(OF_ROW, RNG.random(ROWS) < 0.2 + 0.03 * OF_ROW)
-SIZE = np.bincount(OF_ROW)
-INCOME = RNG.normal(size=20).round(3)
+SIZE, INCOME = np.bincount(OF_ROW), RNG.normal(size=20).round(3)
 NAMES = np.array([f"district {bag:02}" for bag in OF_ROW], dtype=object)
 
 
@@ -186,9 +185,6 @@ def test_sentinel_value_is_named(rows: int, value: float, method: str) -> None:
         with about:
             auc.append(roc_auc_score(LABELS, fitted(frame, method).predict_proba(frame)[:, 1]))
     assert auc[1] > auc[0] - (0.1 if rows == 200 else 0.03)
-
-
-PLACE = np.arange(500)
 
 
 @pytest.mark.parametrize(
