@@ -141,15 +141,11 @@ def shared() -> Path:
 def small_table_of_people() -> pd.DataFrame:
     """60 rows: two numeric and two categorical features with gaps, and a target that is yes in 20 of them."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(
-        {
-            "job": rng.choice(["clerk", "baker", "smith"], 60),
-            "age": rng.integers(20, 60, 60).astype(float),
-            "town": rng.choice(["Ulm", "Bonn"], 60),
-            "wage": rng.normal(1000.0, 300.0, 60).round(2),
-            "rich": ["no", "no", "yes"] * 20,
-        }
-    )
+    frame = pd.DataFrame({"job": rng.choice(["clerk", "baker", "smith"], 60)})
+    frame["age"] = rng.integers(20, 60, 60).astype(float)
+    frame["town"] = rng.choice(["Ulm", "Bonn"], 60)
+    frame["wage"] = rng.normal(1000.0, 300.0, 60).round(2)
+    frame["rich"] = ["no", "no", "yes"] * 20
     frame.loc[[3, 50], "job"] = None
     frame.loc[[7, 30, 31], "wage"] = None
     return frame

@@ -92,9 +92,7 @@ def test_invalid_options_are_refused(command: str, flags: list[str], told: str, 
         ("choose", "rows", lambda f: f.assign(day=2000 + f.index), ["--time-column", "day"], "200"),
     ],
 )
-def test_invalid_files_are_refused(
-    command: str, name: str, harm: Any, flags: list[str], told: str, llpbench: LLPBench
-) -> None:
+def test_invalid_files_are_refused(command: str, name: str, harm: Any, flags: Any, told: str, llpbench: Any) -> None:
     rewritten(f"{name}.csv", harm)
     assert told in refused(llpbench(*replaced(COMMANDS[command], flags)))
     assert not Path("model").exists()
@@ -124,9 +122,8 @@ def test_unwritable_output_is_reported_first(commands: list[str], out: str, told
 
 @pytest.mark.parametrize(("before", "line"), [("", 4), ("sep=,\n", 5), ("Votes of all districts\n\n", 6), (None, None)])
 def test_wrong_count_is_located(before: str | None, line: int | None, llpbench: LLPBench) -> None:
-    frame = rewritten(
-        "bags.csv", lambda table: table.assign(yes=table["yes"].astype(str).mask(table.index == 2, "abc"))
-    )
+    wrong = {"yes": lambda table: table["yes"].astype(str).mask(table.index == 2, "abc")}
+    frame = rewritten("bags.csv", lambda table: table.assign(**wrong))
     if before is None:
         frame.to_parquet("bags.csv")  # the content decides
     else:

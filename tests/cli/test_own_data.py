@@ -20,6 +20,10 @@ pytestmark = pytest.mark.usefixtures("folder")
 FIT = ["fit", "rows.csv", "--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--out", "model"]
 LINEAR, QUICK = ["--method", "bag-mean-linear"], ["--method", "count-gbdt", "--set", "trees=100", "--leave-out", "id"]
 WHOLE = ["--bag-column", "district", "--whole-bags"]
+CHOOSE = ["choose", *FIT[1:-2], "--methods", "bag-mean-linear,bag-soft-label-linear", "--leave-out", "id"]
+BOTH = ["--bags", "a.csv", "--bag-column", "district", "--bags", "b.csv", "--bag-column", "home+half"]
+FIT_BOTH = [*FIT[:2], *BOTH, *FIT[6:], *LINEAR]
+ASK = ["estimate", "process", "zones.csv", "--bag-column", "district", "--out", "groups.csv"]
 
 
 def predicted(llpbench: LLPBench, *flags: str, model: str = "model", rows: str = "rows.csv") -> pd.DataFrame:
@@ -92,10 +96,9 @@ def test_all_forms_of_bag_tables_are_equal(llpbench: LLPBench) -> None:
 def test_keys_and_texts_are_read_unchanged(llpbench: LLPBench) -> None:
     """01 is not 1, NA is Namibia, 3.0 is 3; and a text that looks like a number is the one that fit saw."""
     names = {0: "NA", 1: "01", 2: "1", 3: "3.0"}
-    rows, table = pd.read_csv("rows.csv"), pd.read_csv("bags.csv")
-    rows = rows.assign(zip=[f"0{number % 3}" if number % 5 else "none" for number in range(300)])
-    rows["district"] = rows["district"].map(names).fillna("x")
-    rows.to_csv("rows.csv", index=False)
+    zips = [f"0{number % 3}" if number % 5 else "none" for number in range(300)]
+    rows = rewritten("rows.csv", lambda rows: rows.assign(zip=zips, district=rows["district"].map(names).fillna("x")))
+    table = pd.read_csv("bags.csv")
     table.groupby(table.pop("district").map({**names, 3: "3"}).fillna("x")).sum().to_csv("bags.csv")
     done(llpbench(*FIT, *QUICK))
     assert LLPClassifier.load("model").bags_.tolist() == ["01", "1", "3", "NA", "x"]
@@ -113,9 +116,6 @@ def test_dropped_columns_are_named(llpbench: LLPBench) -> None:
     assert f"dropped: {lost} rows without a known bag, 1 bag without rows" in result.out
     assert "suppressed: 2 bags" in result.out
     assert "suppressed: 1 bag with counts" in result.out
-
-
-CHOOSE = ["choose", *FIT[1:-2], "--methods", "bag-mean-linear,bag-soft-label-linear", "--leave-out", "id"]
 
 
 def test_choose_compares_on_held_out_bags_and_names_a_failed_method(llpbench: LLPBench, plugin: Path) -> None:
@@ -170,10 +170,6 @@ def test_lines_of_several_years_name_the_column(llpbench: LLPBench) -> None:
     assert "--bags" in llpbench(*(swapped.get(part, part) for part in FIT)).err
 
 
-BOTH = ["--bags", "a.csv", "--bag-column", "district", "--bags", "b.csv", "--bag-column", "home+half"]
-FIT_BOTH = [*FIT[:2], *BOTH, *FIT[6:], *LINEAR]
-
-
 def test_two_groupings_in_files_are_used(llpbench: LLPBench) -> None:
     """The second one has bags of two columns. A row without a bag in one of them is dropped once."""
     homes = {"home": lambda rows: np.where(rows["owns"], "own", "rent"), "half": np.arange(300) % 2}
@@ -200,9 +196,6 @@ def test_two_groupings_in_files_are_used(llpbench: LLPBench) -> None:
         assert float((LLPClassifier.load("model").params or {})["strength"]) == 2
     rewritten("rows.csv", lambda frame: frame.assign(home=frame["home"].mask(frame.index < 60)))
     assert "60 of 300 rows" in refused(llpbench(*FIT_BOTH))
-
-
-ASK = ["estimate", "process", "zones.csv", "--bag-column", "district", "--out", "groups.csv"]
 
 
 def test_effects_of_a_saved_model(llpbench: LLPBench) -> None:

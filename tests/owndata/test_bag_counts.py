@@ -343,9 +343,8 @@ def test_ranges_train_folds_but_are_no_exact_counts_to_judge_or_bound_by() -> No
 @pytest.mark.parametrize("argument", ["bags", "sample_weight", "by"])
 def test_overlapping_reordered_indexes_are_refused(argument: str) -> None:
     column = (pd.Series(np.ones(600)) if argument == "sample_weight" else pd.Series(BAGS)).set_axis(range(5, 605))
-    model = fitted(
-        bags=pd.Series(BAGS, [f"row {row}" for row in range(600)]), counts=TABLE
-    )  # of another kind: in order
+    other_kind = pd.Series(BAGS, [f"row {row}" for row in range(600)])  # so that the rows are in order
+    model = fitted(bags=other_kind, counts=TABLE)
     assert np.array_equal(model.predict_proba(FRAME), fitted(counts=TABLE).predict_proba(FRAME))
     call: Any = model.estimate if argument == "by" else partial(fitted, counts=TABLE)
     with refusal(f"^{argument} and X have different indexes: entry 0 is 5 in {argument} and 0 in X"):
@@ -392,12 +391,10 @@ def test_label_among_features_is_warned_of(names: list[Any], errors: float, gaps
 def test_total_column_is_not_a_class(given: dict[str, Any]) -> None:
     nearly = SIZES + (np.arange(40) == 3)
     large = TABLE.assign(no=TABLE["no"] + 200, tests=nearly + 200 + np.arange(40) % 3 - 1)
-    for counts, told in (
-        (TABLE[["yes"]].assign(tests=SIZES), "number of rows of every bag"),
-        (TABLE[["yes"]].assign(tests=nearly), ".*nearly every bag"),
-        (TABLE.assign(tests=nearly), ".*nearly every bag"),
-        (large, "sum"),
-    ):
+    for classes in (TABLE[["yes"]], TABLE):
+        with refusal("^class 'tests' is the .*nearly every bag"):
+            fitted(counts=classes.assign(tests=nearly), **given)
+    for counts, told in (TABLE[["yes"]].assign(tests=SIZES), "number of rows of every bag"), (large, "sum"):
         with refusal(f"^class 'tests' is the {told}"):
             fitted(counts=counts, **given)
     with refusal("^class 'tests' is the sum of the other classes"):

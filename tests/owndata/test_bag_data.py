@@ -21,7 +21,8 @@ FRAME, BAGS, VOTES = people(600, 20)
 DISTRICT = pd.Series(BAGS, name="district")
 GROUP = pd.Series(np.where(FRAME["owns"], "owner", "tenant"), name="group") + (np.arange(600) % 3).astype(str)
 COUNTS = counted(BAGS, np.array(["no", "yes"])[VOTES])
-TABLES = [counted(DISTRICT, VOTES), counted(GROUP, VOTES)]
+RANGES = COUNTS.astype(object).assign(yes=["<9", *COUNTS["yes"][1:]])
+BOTH, TABLES = [DISTRICT, GROUP], [counted(DISTRICT, VOTES), counted(GROUP, VOTES)]
 COMPARED: dict[str, Any] = {"methods": ["bag-mean-linear", "bag-soft-label-linear"], "folds": 2, "repeats": 1}
 
 
@@ -77,16 +78,15 @@ def test_all_methods_take_bag_data() -> None:
 
 ROWS = 200
 _RNG = np.random.default_rng(0)
-CELLS = pd.DataFrame(
-    {"age": _RNG.integers(0, 6, ROWS), "sex": _RNG.choice(["f", "m"], ROWS), "size": _RNG.normal(size=ROWS).round(1)}
-)
+CELLS = pd.DataFrame({"age": _RNG.integers(0, 6, ROWS), "sex": _RNG.choice(["f", "m"], ROWS)})
+CELLS["size"] = _RNG.normal(size=ROWS).round(1)
 BAG, PEOPLE = np.arange(ROWS) % 20, _RNG.integers(0, 6, ROWS)
 OFTEN = np.repeat(np.arange(ROWS), PEOPLE)
-TABLE = counted(
-    BAG[OFTEN], np.where(_RNG.random(len(OFTEN)) < 0.1 + 0.15 * CELLS["age"].to_numpy()[OFTEN], "yes", "no")
-)
+_YES = _RNG.random(len(OFTEN)) < 0.1 + 0.15 * CELLS["age"].to_numpy()[OFTEN]
+TABLE = counted(BAG[OFTEN], np.where(_YES, "yes", "no"))
 PARTS = np.round(PEOPLE * 1.37 + 0.2, 2)
 SUMS = np.bincount(BAG, PARTS)
+OF_ROW = pd.Series(PEOPLE, dtype=object)
 TABLE_OF_PARTS = TABLE.div(TABLE.sum(axis=1), axis=0).mul(SUMS, axis=0).round(2)
 
 
@@ -151,10 +151,6 @@ def test_large_weights_are_scaled_and_estimates_rescaled(monkeypatch: pytest.Mon
     assert np.allclose(found["count"][:4], exact["count"][:4], rtol=0.2)
     disaggregated = model.disaggregate(CELLS, BAG, sample_weight=PEOPLE)
     assert np.allclose((disaggregated * PEOPLE[:, None]).sum(axis=0), TABLE.sum())
-
-
-BOTH, OF_ROW = [DISTRICT, GROUP], pd.Series(PEOPLE, dtype=object)
-RANGES = COUNTS.astype(object).assign(yes=["<9", *COUNTS["yes"][1:]])
 
 
 @pytest.mark.parametrize(

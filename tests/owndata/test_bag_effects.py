@@ -19,7 +19,7 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts, Union
 from llpbench.owndata.fitting import FitSettings
 
-SIZE = 40
+SIZE, ROWS = 40, 4000
 BAG = np.repeat(np.arange(60), SIZE)
 _RNG = np.random.default_rng(0)
 LOGITS, EFFECTS = _RNG.normal(0, 1.5, 60 * SIZE), _RNG.normal(0, 1, 60)[BAG]  # of rows in random bags, and of each bag
@@ -39,10 +39,8 @@ def log_loss(proba: FloatArray, labels: Any) -> float:
 
 def bagged(logits: FloatArray, labels: Any) -> BaggedRows:
     """Bags of `SIZE` rows, one behind the other, whose only feature is a logit."""
-    index = np.arange(len(labels)).reshape(-1, SIZE)
-    positives = np.asarray(labels)[index].sum(axis=1)
-    counts = np.stack([SIZE - positives, positives], axis=1)
-    return in_bags(rows_of(logits[:, None].tolist()), index.tolist(), counts.tolist())
+    index, share = np.arange(len(labels)).reshape(-1, SIZE), np.reshape(labels, (-1, SIZE)).mean(axis=1)
+    return in_bags(rows_of(logits[:, None].tolist()), index.tolist(), np.rint(SIZE * two(share)).tolist())
 
 
 def two(share: FloatArray) -> FloatArray:
@@ -55,6 +53,8 @@ def drawn(share: FloatArray, seed: int = 1) -> IntArray:
 
 
 PROBA = two(expit(LOGITS))
+HELD_OUT = two(expit(LOGITS + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
+"""as far from the bags as chance"""
 
 
 def test_stable_predictions_keep_spread_also_with_noisy_counts() -> None:
@@ -67,10 +67,6 @@ def test_stable_predictions_keep_spread_also_with_noisy_counts() -> None:
     noisy = (replace(known, counts=counts, noise=noise) for noise in (8.0, 0.0))
     deviations = [KnownBags.learn(each, PROBA, PROBA).deviation for each in noisy]
     assert deviations[0] < 0.25 < deviations[1]
-
-
-HELD_OUT = two(expit(LOGITS + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
-"""as far from the bags as chance"""
 
 
 def test_unstable_predictions_shrink_to_share() -> None:
@@ -234,9 +230,6 @@ def test_same_predictions_for_all_rows_are_warned_of() -> None:
     params = {"weight_decay": 0.5, "learning_rate": 0.05}
     with warned("same predictions"):
         LLPClassifier("dllp", params=params, epochs=30).fit(frame * 0, bags, counts={bag: 8 + bag for bag in half})
-
-
-ROWS = 4000
 
 
 def rare(weight: float, share: float, seed: int = 0, rows: int = ROWS) -> tuple[pd.DataFrame, Any, Any, Any]:

@@ -26,7 +26,8 @@ from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import YARDSTICK
 
 LINEAR = ("bag-mean-linear", "bag-soft-label-linear")
-
+BETTER, UNSURE, WORSE = (0.5, 0.1, 0.9), (0.5, -0.1, 1.1), (-2.0, -3.0, -1.0)
+ONE_BAG = pd.DataFrame({"no": [15] * 19 + [14], "yes": [0] * 19 + [1]})
 FRAME, BAGS, VOTES = people(300, 20)
 TABLE = counted(BAGS, VOTES)
 
@@ -66,17 +67,13 @@ def test_intervals_are_corrected_for_overlapping_training() -> None:
     assert _corrected(gains, 0.25, comparisons=5)[1] < honest[0]
 
 
-BETTER, UNSURE, WORSE = (0.5, 0.1, 0.9), (0.5, -0.1, 1.1), (-2.0, -3.0, -1.0)
-LEVEL: dict[str, Any] = {YARDSTICK: (-0.1, -0.4, 0.2)}
-
-
 @pytest.mark.parametrize(
     ("gains", "unexplained", "best", "told"),
     [
         ({"one": UNSURE, "two": WORSE}, 0.0, "auto", "one"),
         ({"one": BETTER, "two": (0.4, 0.2, 0.6)}, 0.0, "one", r"0\.5000 \[0\.1000, 0\.9000\]"),
         ({"two": WORSE}, 0.0, "auto", "(?s)(?=.*two).*off by 6.0 points"),
-        (LEVEL, 0.0, "auto", "too few"),
+        ({YARDSTICK: (-0.1, -0.4, 0.2)}, 0.0, "auto", "too few"),
         ({"one": BETTER}, 0.3, "auto", r"one .*0\.5000 \[0\.1000, 0\.9000\] .*30 %"),  # confounded
     ],
 )
@@ -111,9 +108,6 @@ def test_folds_hold_out_all_bags_once_per_repeat_and_baseline_is_no_candidate(fo
     assert (two.reference, two.best, {*two.board["method"]}) == (LINEAR[0], LINEAR[0], {YARDSTICK, LINEAR[0]})
     first = found.folds.query("repeat == 0")
     assert np.allclose(chosen(methods=[YARDSTICK, *LINEAR]).folds[DECIDES], first[DECIDES])
-
-
-ONE_BAG = pd.DataFrame({"no": [15] * 19 + [14], "yes": [0] * 19 + [1]})
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,9 @@ TABLE = counted(BAGS, VOTES)
 NUMBERS = pd.factorize(BAGS, sort=True)[0]  # an array is in their order
 NUMBERED = counted(NUMBERS, VOTES * (NUMBERS != 3))  # a bag has none of a class
 SIZES, LISTED = NUMBERED.sum(axis=1), NUMBERED.stack().sample(frac=1.0, random_state=0)
+IN_ORDER = repeated(2)
+SIX = Ragged(np.random.default_rng(0).permutation(3000), IN_ORDER.sizes)
+RAGGED = replace(IN_ORDER, index=SIX, counts=np.where(np.arange(6)[:, None] == 2, np.nan, IN_ORDER.counts))
 
 
 def fitted(method: str = "bag-mean-linear", **settings: Any) -> LLPClassifier:
@@ -101,14 +104,8 @@ def test_whole_bag_predictions_match_counts(names: list[str]) -> None:
 def test_assigned_labels_are_most_likely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Along paths, also from prices that are of no use at first, as by places."""
     rng, prices = np.random.default_rng(0), assigning._prices
-    for counts in (
-        [3, 1, 2],
-        [0, 6, 0],
-        [0, 1, 5],
-        [2, 2, 2],
-        [90, 0, 210],
-        rng.multinomial(300, rng.dirichlet([1] * 8)),
-    ):
+    some = [3, 1, 2], [0, 6, 0], [0, 1, 5], [2, 2, 2], [90, 0, 210]
+    for counts in (*some, rng.multinomial(300, rng.dirichlet([1] * 8))):
         rows, logits = np.arange(sum(counts)), 3 * rng.normal(size=(sum(counts), len(counts)))
         cost = logits[:, np.repeat(np.arange(len(counts)), counts)]
         best = cost[linear_sum_assignment(cost, maximize=True)].sum()
@@ -417,11 +414,6 @@ def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
     assert model.score_bags(FRAME, BAGS, counts=TABLE[:4], unmatched="drop") == pytest.approx(found)
 
 
-ROWS_OF_SIX = repeated(2)
-SIX = Ragged(np.random.default_rng(0).permutation(3000), ROWS_OF_SIX.sizes)
-RAGGED = replace(ROWS_OF_SIX, index=SIX, counts=np.where(np.arange(6)[:, None] == 2, np.nan, ROWS_OF_SIX.counts))
-
-
 def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch) -> None:
     proba = np.random.default_rng(1).dirichlet([1, 1], 3000)
     padded = Holdout(RAGGED.rows, RAGGED.padded(np.arange(6), RAGGED.sizes.max()), RAGGED.counts, labels=None)
@@ -492,8 +484,8 @@ def test_auto_is_independent_of_threads_and_small_tables_use_one_of_blas(monkeyp
     assert grown[1] == threading.get_ident() != grown[2]
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(5), raising=False)
     large = fitting._SMALL + 1
-    for jobs, rows, blas, expected in (None, 9, 1, 1), (-1, 9, 1, 5), (1, 9, 1, 1), (2, 9, 1, 2), (2, large, 2, 2):
-        with FitSettings(n_jobs=jobs)._threads(rows):
+    for asked, rows, blas, expected in (None, 9, 1, 1), (-1, 9, 1, 5), (1, 9, 1, 1), (2, 9, 1, 2), (2, large, 2, 2):
+        with FitSettings(n_jobs=asked)._threads(rows):
             assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {blas}
             assert workers() == expected
 

@@ -18,6 +18,9 @@ from llpbench.owndata.group_estimates import NUMBERS, Groups, _bounds, _Cells, _
 from llpbench.owndata.logit_draws import ProcessDraws
 
 FAST = {"most_pairs": 0, "draws": 0}
+FRAME, BAGS, VOTES = people(600, 20)
+COUNTS = counted(BAGS, VOTES)
+NAMED, ALL = pd.Series(BAGS, name="job"), np.where(BAGS == "d03", "all", BAGS)
 
 
 def gp(frame: pd.DataFrame, bags: Any, counts: Any, **given: Any) -> LLPClassifier:
@@ -57,10 +60,6 @@ def test_draws_include_fractional_and_noisy_counts() -> None:
     assert (noisy[:, 0].std(), noisy.max()) == (pytest.approx(2.0, abs=0.2), 10)
     assert sampled[:, 0].std() == pytest.approx(np.sqrt(2.5), abs=0.15)
     assert (sampled[:, 1] == 0).all()
-
-
-FRAME, BAGS, VOTES = people(600, 20)
-COUNTS = counted(BAGS, VOTES)
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +113,6 @@ def test_estimates_repeat_with_seed_and_after_saving(sampled: bool, tmp_path: Pa
     pd.testing.assert_frame_equal(found, again, rtol=1e-6)
     assert (found["count_min"] == 0).all() == sampled, "rows that are a sample have no bounds"
     assert (found["count_max"] == found["rows"]).all() == sampled
-
-
-NAMED, ALL = pd.Series(BAGS, name="job"), np.where(BAGS == "d03", "all", BAGS)
 
 
 @pytest.mark.parametrize(
