@@ -128,8 +128,10 @@ def test_wrong_count_is_located(before: str | None, line: int | None, llpbench: 
         frame.to_parquet("bags.csv")  # the content decides
     else:
         Path("bags.csv").write_text(before + Path("bags.csv").read_text())
-    message = llpbench(*COMMANDS["fit"]).err.splitlines()[-1]
-    assert (f"in line {line} " in message, f"bag '{frame['district'][2]}'" in message) == (bool(line), True)
+    result = llpbench(*COMMANDS["fit"])
+    *_, message = result.err.splitlines()
+    found = f"in line {line} " in message, f"bag '{frame['district'][2]}'" in message
+    assert (result.code, *found) == (2, bool(line), True)
 
 
 def test_predict_without_bags_needs_model_and_features(llpbench: LLPBench) -> None:
@@ -210,8 +212,8 @@ def test_written_counts_are_read_or_have_remedy(llpbench: LLPBench) -> None:
     table, texts = pd.read_csv("bags.csv"), pd.read_csv("bags.csv", dtype=str)
     for mark, number in ((" 1,200 ", 1200), ("1 200", 1200), ("1.200.000", 1_200_000)):
         texts.assign(no=[mark, *texts["no"][1:]]).to_csv("counts.csv", index=False)
-        message = fit(llpbench, bags="counts.csv").err
-        assert (f"column 'no': '{mark.strip()}' is {number}" in message, "--suppressed" in message) == (True, False)
+        result, told = fit(llpbench, bags="counts.csv"), f"column 'no': '{mark.strip()}' is {number}"
+        assert (result.code, told in result.err, "--suppressed" in result.err) == (2, True, False)
     texts.assign(no=["<1,000", "(D)", *texts["no"][2:]]).to_csv("counts.csv", index=False)
     advised = fit(llpbench, bags="counts.csv").err.partition("--suppressed '")[2].partition("'")[0]
     done(fit(llpbench, "--suppressed", advised, bags="counts.csv"))  # every mark is advised at once

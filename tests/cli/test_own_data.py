@@ -112,10 +112,9 @@ def test_dropped_columns_are_named(llpbench: LLPBench) -> None:
     wrong = [1, np.nan, np.nan, *[0] * 9]
     rewritten("bags.csv", lambda f: f.assign(yes=f["yes"] + wrong, district=f["district"].replace(4, 77)))
     lost = (pd.read_csv("rows.csv")["district"] == 4).sum()
-    result = done(llpbench(*FIT, *QUICK, "--drop-unmatched", "--suppress-impossible"))
-    assert f"dropped: {lost} rows without a known bag, 1 bag without rows" in result.out
-    assert "suppressed: 2 bags" in result.out
-    assert "suppressed: 1 bag with counts" in result.out
+    out = done(llpbench(*FIT, *QUICK, "--drop-unmatched", "--suppress-impossible")).out
+    assert f"dropped: {lost} rows without a known bag, 1 bag without rows" in out
+    assert ("suppressed: 2 bags" in out, "suppressed: 1 bag with counts" in out) == (True, True)
 
 
 def test_choose_compares_on_held_out_bags_and_names_a_failed_method(llpbench: LLPBench, plugin: Path) -> None:

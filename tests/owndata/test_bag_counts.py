@@ -122,6 +122,7 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
         ({"counts": TABLE, "noise": 1.0, "as_shares": True}, "as_shares=True"),
         ({"counts": RANGES, "noise": 1.0}, "noise="),
         ({"counts": RANGES, "as_shares": True}, "as_shares=True"),
+        ({"counts": RANGES.mask(SMALL, "about 5")}, "numbers"),
         ({"counts": RANGES.mask(SMALL, "100-200")}, "100 to 200.*impossible='suppress'"),
         ({"counts": pd.Series("100-200", YES.index)}, r"100 to 200 .* Correct them\.$"),
         ({"counts": counted(BAGS, VOTES + (np.arange(600) % 5 == 0)).astype(object).replace(3, "1-4")}, "two classes"),

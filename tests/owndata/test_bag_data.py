@@ -47,7 +47,7 @@ def test_weights_apply_to_each_grouping() -> None:
     weights = pd.Series(np.arange(600) % 2 + 1, name="people")
     tables = [counted(each.repeat(weights), np.repeat(VOTES, weights)) for each in (DISTRICT, GROUP)]
     found = fit([DISTRICT, GROUP], frame=FRAME.assign(people=weights), counts=tables, sample_weight=weights)
-    assert (found.bag_sizes_.sum(), found.key_features_) == (2 * weights.sum(), ["people"])
+    assert (found.bag_sizes_.sum(), found.key_features_, found.n_features_in_) == (2 * weights.sum(), ["people"], 4)
 
 
 def test_groupings_with_different_totals_are_named() -> None:
@@ -121,6 +121,7 @@ def test_fractional_weights_match_printed_counts(digits: int) -> None:
         model = weighted(counts=table, sample_weight=PARTS)
     assert np.allclose(model.bag_sizes_, SUMS)
     found = model.disaggregate(CELLS, BAG, sample_weight=PARTS)
+    assert np.allclose(found.sum(axis=1), 1)
     totals = np.stack([np.bincount(BAG, PARTS * column) for column in found.T], axis=1)
     assert np.allclose(totals, table.mul(SUMS / table.sum(axis=1), axis=0))
 

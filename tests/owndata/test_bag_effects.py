@@ -204,6 +204,7 @@ def test_explained_bags_are_not_warned_of_also_with_an_empty_class(persons: int 
         table.iloc[0] += [-persons, 0, persons]
     with silent("" if persons is None else "doubts"):
         model = auto(frame, bags, table)
+        assert linear(frame, bags, table).doubts_ is None
     assert model.doubts_ is not None
     assert (model.doubts_.warning, model.doubts_.agreement > 0.5, model.doubts_.noise < 0.7) == ("", True, True)
     assert (model.predict_proba(frame).mean(axis=0)[2:] < 0.02).all()
