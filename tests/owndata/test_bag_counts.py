@@ -117,6 +117,7 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
         ({"counts": TABLE // 3, "sampled": True}, r"its counts add up to .* 40 of 40 bags"),
         ({"counts": YES, "sampled": True}, "Give sizes= of the bags"),
         *(({"counts": (TABLE + 9) * by, "noise": 2.8}, "a larger noise=") for by in (100, -1)),
+        ({"counts": (TABLE + 9) * np.resize([[0, 0], [9, 9]], (40, 2)), "noise": 2.8}, "a larger noise="),
         ({"counts": TABLE, "as_shares": True, "sampled": True}, "sampled=True and as_shares=True"),
         ({"counts": TABLE, "noise": 1.0, "sampled": True}, "noise= and sampled=True cannot be combined"),
         ({"counts": TABLE, "noise": 1.0, "as_shares": True}, "as_shares=True"),
