@@ -27,6 +27,7 @@ from llpbench.data import loading
 from llpbench.data.frames import table_from_frame
 
 PACKAGE = Path(llpbench.__file__).parent
+SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 def people(rows: int = 600, bags: int = 40, seed: int = 0, classes: int = 2) -> tuple[pd.DataFrame, Any, Any]:
@@ -116,9 +117,6 @@ def silent(about: str = "") -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     assert [str(each.message) for each in caught if not about or getattr(each.message, "about", "") == about] == []
-
-
-SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 @pytest.fixture

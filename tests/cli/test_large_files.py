@@ -106,7 +106,7 @@ def test_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBenc
         assert not [*folder.glob("*new.parquet*"), *folder.glob(".*")]
 
 
-@pytest.mark.parametrize("more", [[], ["--weight-column", "weight"], ["--keep-key"], ["--drop-unmatched"]])
+@pytest.mark.parametrize("more", [[], ["--weight-column", "weight"], ["--keep-key"], ["--drop-unmatched"]], ids=str)
 def test_fit_out_of_core_equals_fit_in_memory_if_all_rows_fit(llpbench: LLPBench, more: list[str]) -> None:
     lost = (np.arange(300) % 50 == 0) & ("--drop-unmatched" in more)
     table = rewritten("rows.csv", lambda rows: rows.assign(weight=1, district=rows["district"].mask(lost)))

@@ -126,7 +126,7 @@ def test_choose_compares_on_held_out_bags_and_names_a_failed_method(llpbench: LL
     assert "no luck (tiny_bench.py:" in " ".join(result.out.split())
 
 
-@pytest.mark.parametrize("keys", [["district"], ["district", "half"]])
+@pytest.mark.parametrize("keys", [["district"], ["district", "half"]], ids="+".join)
 def test_files_match_numeric_bags_of_python(keys: list[str], llpbench: LLPBench) -> None:
     rows = rewritten("rows.csv", lambda frame: frame.assign(half=frame["id"] // 150))
     features, bags = rows[["age", "owns", "town", "job"]], rows[keys if len(keys) > 1 else keys[0]]

@@ -254,7 +254,7 @@ def test_single_column_keeps_its_class(tmp_path: Path) -> None:
             assert each.disaggregate(FRAME, BAGS, counts=given)[:, 0].sum() == pytest.approx(YES.sum())
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, 3], ids="{} classes".format)
 def test_unnamed_columns_keep_order(classes: int, tmp_path: Path) -> None:
     frame, bags, votes = people(200, 10, classes=classes)
     bags = pd.factorize(bags, sort=True)[0]  # numbers
@@ -282,11 +282,11 @@ def test_key_levels_match_by_name() -> None:
 @pytest.mark.parametrize(
     ("texts", "found"),
     [
-        (["1-9", " 1 to 9 ", "1\u20139"], (1, 9)),
-        (["1,000-1,999"], (1000, 1999)),
-        (["<10", "fewer than 10", "\u22649", "<= 9"], (0, 9)),
-        (["5+", ">=5", ">4", "5 or more"], (5, MOST)),
-        (["9-1", "<0", "12", "*", "", "-5", "2024-01-31", None, 5, np.nan, "a-b"], None),
+        pytest.param(["1-9", " 1 to 9 ", "1\u20139"], (1, 9), id="both ends"),
+        pytest.param(["1,000-1,999"], (1000, 1999), id="thousands"),
+        pytest.param(["<10", "fewer than 10", "\u22649", "<= 9"], (0, 9), id="upper end"),
+        pytest.param(["5+", ">=5", ">4", "5 or more"], (5, MOST), id="lower end"),
+        pytest.param(["9-1", "<0", "12", "*", "", "-5", "2024-01-31", None, 5, np.nan, "a-b"], None, id="no range"),
     ],
 )
 def test_range_text_is_parsed(texts: list[Any], found: Any) -> None:
@@ -296,11 +296,11 @@ def test_range_text_is_parsed(texts: list[Any], found: Any) -> None:
 @pytest.mark.parametrize(
     ("counts", "weight"),
     [
-        (RANGES, 1),
-        (RANGES.to_dict(), 1),
-        (RANGES.to_frame("yes"), 1),
-        ({bag: {"no": "0+", "yes": RANGES[bag]} for bag in RANGES.index}, 1),
-        ((2 * YES).astype(object).mask(SMALL, "<15"), 2),
+        pytest.param(RANGES, 1, id="series"),
+        pytest.param(RANGES.to_dict(), 1, id="mapping"),
+        pytest.param(RANGES.to_frame("yes"), 1, id="frame"),
+        pytest.param({bag: {"no": "0+", "yes": RANGES[bag]} for bag in RANGES.index}, 1, id="both classes"),
+        pytest.param((2 * YES).astype(object).mask(SMALL, "<15"), 2, id="weights"),
     ],
 )
 def test_ranges_train_in_every_form_of_counts_and_with_weights(counts: Any, weight: int) -> None:

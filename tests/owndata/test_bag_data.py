@@ -30,7 +30,7 @@ def fit(bags: Any, method: str = "bag-mean-linear", frame: Any = FRAME, **given:
     return LLPClassifier(method, params={"draws": 0} if method == "bag-gp" else None).fit(frame, bags, **given)
 
 
-@pytest.mark.parametrize("form", [lambda table: table[[1, 0]], lambda table: table[1].to_dict()])
+@pytest.mark.parametrize("form", [lambda table: table[[1, 0]], lambda table: table[1].to_dict()], ids=["frame", "dict"])
 def test_several_groupings_equal_copies_of_rows_without_their_columns(form: Any) -> None:
     twice = pd.concat([FRAME, FRAME], ignore_index=True)
     plain = fit(np.concatenate([DISTRICT, GROUP]), frame=twice, counts=pd.concat(TABLES))
@@ -114,7 +114,7 @@ def test_whole_weights_equal_repeated_rows(method: str) -> None:
         pd.testing.assert_frame_equal(*(each.folds.drop(columns="seconds") for each in (one, other)))
 
 
-@pytest.mark.parametrize("digits", [1, 2])
+@pytest.mark.parametrize("digits", [1, 2], ids="{} digits".format)
 def test_fractional_weights_match_printed_counts(digits: int) -> None:
     table = TABLE_OF_PARTS.round(digits)
     with warned("rounded weights"):

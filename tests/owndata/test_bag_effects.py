@@ -172,6 +172,7 @@ def test_rare_classes_depend_on_bags_and_shares() -> None:
         (Doubts(0.0, 0.95, 0.1, held_out=5.0), []),  # held-out bags replace other doubts
         (Doubts(0.5, 0.95, 0.1, held_out=5.0), ["50 % of the variance"]),
     ],
+    ids=str,
 )
 def test_warning_has_numbers(doubts: Doubts, told: list[str]) -> None:
     assert (bool(doubts.warning), "\n" in doubts.warning) == (bool(told), False)
@@ -263,7 +264,7 @@ def test_informative_features_keep_spread() -> None:
     assert log_loss(model.predict_proba(new)[:, 1], truth) < log_loss(np.full(ROWS, labels.mean()), truth) - 0.005
 
 
-@pytest.mark.parametrize("people", [0, 3, 40])
+@pytest.mark.parametrize("people", [0, 3, 40], ids="{} people".format)
 def test_small_class_among_three_keeps_share(people: int) -> None:
     """Ridge on bag means gives a class of nobody 2 % of all rows."""
     frame, labels, bags, _ = rare(1.0, 0.4)

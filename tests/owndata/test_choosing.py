@@ -170,12 +170,12 @@ def times(given: Any) -> FloatArray:
 @pytest.mark.parametrize(
     "given",
     [
-        {"c": 3, "a": 1.5, "b": 2},
-        pd.Series(["2024-03-01", "2024-01-31", "2024-02-01"], index=["c", "a", "b"]),
-        ["2024-01-31T10:00", "2024-01-31T11:00 ", "2024-02-01"],
-        pd.date_range("2024-01-01", periods=3),
-        [date(2023, 12, 31), "2024-01-01", np.datetime64("2024-01-02")],
-        np.array(["9", "10", "11"]),
+        pytest.param({"c": 3, "a": 1.5, "b": 2}, id="mapping"),
+        pytest.param(pd.Series(["2024-03-01", "2024-01-31", "2024-02-01"], index=["c", "a", "b"]), id="dates as texts"),
+        pytest.param(["2024-01-31T10:00", "2024-01-31T11:00 ", "2024-02-01"], id="times of day"),
+        pytest.param(pd.date_range("2024-01-01", periods=3), id="dates"),
+        pytest.param([date(2023, 12, 31), "2024-01-01", np.datetime64("2024-01-02")], id="all kinds of dates"),
+        pytest.param(np.array(["9", "10", "11"]), id="numbers as texts"),
     ],
 )
 def test_times_of_any_form_order_bags(given: Any) -> None:

@@ -62,16 +62,16 @@ def linear(frame: Any = FRAME, bags: Any = BAGS, counts: Any = TABLE, **given: A
 @pytest.mark.parametrize(
     "form",
     [
-        {"counts": NUMBERED[[1, 0]].sample(frac=1.0, random_state=0)},
-        {"counts": NUMBERED[1]},
-        {"counts": NUMBERED[1].to_dict()},
-        {"counts": {bag: {name: n for name, n in row.items() if n} for bag, row in NUMBERED.iterrows()}},
-        {"counts": NUMBERED.to_numpy()},
-        {"counts": NUMBERED[1].to_list()},
-        {"proportions": NUMBERED[1] / SIZES},
-        {"proportions": NUMBERED.div(SIZES, axis=0)},
-        {"counts": LISTED[LISTED > 0]},  # a class without rows may be left out
-        {"proportions": LISTED / SIZES.reindex(LISTED.index, level=0)},
+        pytest.param({"counts": NUMBERED[[1, 0]].sample(frac=1.0, random_state=0)}, id="frame in any order"),
+        pytest.param({"counts": NUMBERED[1]}, id="series of one class"),
+        pytest.param({"counts": NUMBERED[1].to_dict()}, id="mapping of one class"),
+        pytest.param({"counts": {bag: row[row > 0].to_dict() for bag, row in NUMBERED.iterrows()}}, id="two mappings"),
+        pytest.param({"counts": NUMBERED.to_numpy()}, id="array"),
+        pytest.param({"counts": NUMBERED[1].to_list()}, id="list of one class"),
+        pytest.param({"proportions": NUMBERED[1] / SIZES}, id="shares of one class"),
+        pytest.param({"proportions": NUMBERED.div(SIZES, axis=0)}, id="frame of shares"),
+        pytest.param({"counts": LISTED[LISTED > 0]}, id="long, without zeros"),
+        pytest.param({"proportions": LISTED / SIZES.reindex(LISTED.index, level=0)}, id="long shares"),
     ],
 )
 def test_all_forms_of_counts_give_same_model(form: dict[str, Any]) -> None:
@@ -81,7 +81,7 @@ def test_all_forms_of_counts_give_same_model(form: dict[str, Any]) -> None:
     assert np.allclose(model.predict_proba(FRAME), wide.predict_proba(FRAME))
 
 
-@pytest.mark.parametrize("names", [["no", "yes"], ["no", "old", "yes"]])
+@pytest.mark.parametrize("names", [["no", "yes"], ["no", "old", "yes"]], ids=" ".join)
 def test_whole_bag_predictions_match_counts(names: list[str]) -> None:
     frame, bags, votes = people(300, 12, classes=len(names))
     table = counted(bags, np.array(names)[votes])
@@ -231,17 +231,17 @@ def test_impossible_prediction_is_refused(call: Any, told: str) -> None:
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        (np.arange(7, 47), True),
-        (np.random.default_rng(0).permutation(40), True),
-        (np.cumsum(np.arange(1, 41))[::-1], True),  # gaps, in descending order
-        ([f"person {number}" for number in range(40)], True),
-        (np.random.default_rng(0).permutation(40) ** 2, False),  # distinct whole numbers in any order
-        (np.arange(40) / 8, False),
-        (np.arange(40) // 2, False),
-        (["a", "b"] * 20, False),
-        ([f"p{number // 2}" for number in range(240)], True),
-        ([f"p{number // 3}" for number in range(240)], False),
-        ([f"{1000 + 7 * number:,}" for number in range(240)], False),  # a number written as text
+        pytest.param(np.arange(7, 47), True, id="line numbers"),
+        pytest.param(np.random.default_rng(0).permutation(40), True, id="shuffled line numbers"),
+        pytest.param(np.cumsum(np.arange(1, 41))[::-1], True, id="descending with gaps"),
+        pytest.param([f"person {number}" for number in range(40)], True, id="a text for each row"),
+        pytest.param(np.random.default_rng(0).permutation(40) ** 2, False, id="squares in any order"),
+        pytest.param(np.arange(40) / 8, False, id="fractions"),
+        pytest.param(np.arange(40) // 2, False, id="pairs of numbers"),
+        pytest.param(["a", "b"] * 20, False, id="two texts"),
+        pytest.param([f"p{number // 2}" for number in range(240)], True, id="pairs of texts"),
+        pytest.param([f"p{number // 3}" for number in range(240)], False, id="triples of texts"),
+        pytest.param([f"{1000 + 7 * number:,}" for number in range(240)], False, id="numbers as texts"),
     ],
 )
 def test_identifier_column_is_warned_of(values: Any, told: bool) -> None:
@@ -490,7 +490,7 @@ def test_auto_is_independent_of_threads_and_small_tables_use_one_of_blas(monkeyp
             assert workers() == expected
 
 
-@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "file"])
 def test_progress_is_shown_in_terminal_only(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
     screen = io.StringIO()
     console = functools.partial(Console, file=screen, force_terminal=terminal, width=100, highlight=False)

@@ -59,11 +59,11 @@ NAMES = np.array([f"district {bag:02}" for bag in OF_ROW], dtype=object)
         ((SIZE - YES)[OF_ROW], "counts or shares"),
         ((YES / SIZE)[OF_ROW].round(2), "counts or shares"),
         ((100 * YES / SIZE)[OF_ROW].round(1), "counts or shares"),
-        (INCOME[OF_ROW], ""),
-        (SIZE[OF_ROW], ""),
-        (1000 + OF_ROW**2, ""),
-        ([f"county {bag // 2}" for bag in OF_ROW], ""),
-        ([f"district {(row == 0) + bag}" for row, bag in enumerate(OF_ROW)], ""),
+        pytest.param(INCOME[OF_ROW], "", id="income of the bag"),
+        pytest.param(SIZE[OF_ROW], "", id="size of the bag"),
+        pytest.param(1000 + OF_ROW**2, "", id="squares"),
+        pytest.param([f"county {bag // 2}" for bag in OF_ROW], "", id="pairs of bags"),
+        pytest.param([f"district {(row == 0) + bag}" for row, bag in enumerate(OF_ROW)], "", id="a shared text"),
     ],
 )
 def test_column_that_names_bags_is_warned_of(column: Any, what: str) -> None:
@@ -82,19 +82,19 @@ NAN = float("nan")
 @pytest.mark.parametrize(
     ("texts", "numbers"),
     [
-        (["41,132", "1,000", "5"], [41132, 1000, 5]),
-        (["$41,132", "-$5", "($1,234.50)"], [41132, -5, -1234.5]),
-        (["1,23,456", "10,000", "7"], [123456, 10000, 7]),
-        (["41.1%", "3 %", None], [41.1, 3, NAN]),
-        (["\u22125", "\u2013", "5-", "1e5", "+3"], [-5, NAN, -5, 1e5, 3]),
-        (["N/A", "#N/A", "12", "1_200", "~2"], [NAN, NAN, 12, 1200, 2]),
-        (["(1,234)", "(5)", "."], [-1234, -5, NAN]),
-        (["41,5", "1.234,5", "3"], [41.5, 1234.5, 3]),
-        (["1.234.567", "12.000", "3"], [1234567, 12000, 3]),
-        (["0,125", "1,250", "0"], [0.125, 1.25, 0]),
-        (["41 132", "41\u00a0132", "41'132"], [41132, 41132, 41132]),
-        (["\u20ac 5", "5 \u20ac", "EUR 5"], [5, 5, 5]),
-        (["1.5", "1,234", "*"], [1.5, 1234, NAN]),
+        pytest.param(["41,132", "1,000", "5"], [41132, 1000, 5], id="thousands"),
+        pytest.param(["$41,132", "-$5", "($1,234.50)"], [41132, -5, -1234.5], id="dollars"),
+        pytest.param(["1,23,456", "10,000", "7"], [123456, 10000, 7], id="lakhs"),
+        pytest.param(["41.1%", "3 %", None], [41.1, 3, NAN], id="percent"),
+        pytest.param(["\u22125", "\u2013", "5-", "1e5", "+3"], [-5, NAN, -5, 1e5, 3], id="signs"),
+        pytest.param(["N/A", "#N/A", "12", "1_200", "~2"], [NAN, NAN, 12, 1200, 2], id="gaps and notes"),
+        pytest.param(["(1,234)", "(5)", "."], [-1234, -5, NAN], id="brackets"),
+        pytest.param(["41,5", "1.234,5", "3"], [41.5, 1234.5, 3], id="decimal commas"),
+        pytest.param(["1.234.567", "12.000", "3"], [1234567, 12000, 3], id="points of thousands"),
+        pytest.param(["0,125", "1,250", "0"], [0.125, 1.25, 0], id="commas below 1"),
+        pytest.param(["41 132", "41\u00a0132", "41'132"], [41132, 41132, 41132], id="spaces of thousands"),
+        pytest.param(["\u20ac 5", "5 \u20ac", "EUR 5"], [5, 5, 5], id="euros"),
+        pytest.param(["1.5", "1,234", "*"], [1.5, 1234, NAN], id="points and commas"),
     ],
 )
 def test_number_spellings_are_parsed(texts: list[str | None], numbers: list[float]) -> None:
@@ -125,12 +125,12 @@ def test_invalid_numbers_are_missing(text: str) -> None:
         ([f">= {place}" if place % 12 == 0 else f"{place}" for place in range(100)], "'>= 0' and '>= 12' and 7 other"),
         (["refused" if place % 3 == 0 else f"{place}" for place in range(100)], "--missing refused"),
         (["<30" if place < 30 else f"{place}" for place in range(100)], "--missing '<30'"),
-        ([f"D{place}" for place in range(100)], ""),
-        ([f"0{place % 50}" for place in range(100)], ""),
-        (pd.Categorical(["1,000", "2", "3", "4"] * 25), ""),
-        ([f"{place}{'ABCDEF'[place % 6]}" for place in range(100)], ""),
-        ([f"{place}-{place + 9}" for place in range(100)], ""),
-        (["1", "2", "3", "K", "PK"] * 20, ""),
+        pytest.param([f"D{place}" for place in range(100)], "", id="codes with a letter"),
+        pytest.param([f"0{place % 50}" for place in range(100)], "", id="codes with a zero"),
+        pytest.param(pd.Categorical(["1,000", "2", "3", "4"] * 25), "", id="category"),
+        pytest.param([f"{place}{'ABCDEF'[place % 6]}" for place in range(100)], "", id="numbers with letters"),
+        pytest.param([f"{place}-{place + 9}" for place in range(100)], "", id="ranges"),
+        pytest.param(["1", "2", "3", "K", "PK"] * 20, "", id="grades"),
     ],
 )
 def test_mostly_numeric_columns_are_named(texts: Any, told: str) -> None:
@@ -191,19 +191,19 @@ def test_sentinel_value_is_named_and_extreme_magnitudes_stay_finite(rows: int, v
 @pytest.mark.parametrize(
     "values",
     [
-        RNG.normal(size=500),
-        RNG.lognormal(0, 3, 500),
-        RNG.pareto(1.0, 500),
-        np.where(PLACE < 495, 0.0, 1000.0 + PLACE),  # most are zero
-        np.where(PLACE < 400, 0.0, 1e6),  # a group of their own
-        np.where(PLACE % 5 < 3, -9999.0, RNG.normal(size=500)),  # most rows
-        np.where(PLACE % 5 == 0, 1000.0, PLACE % 3),  # few values
-        np.append(np.zeros(400), RNG.uniform(1, 100, 600)),
-        np.append(np.zeros(400), RNG.lognormal(3, 1.5, 600)),
-        np.repeat([0.0, 1.0], [499, 1]),
-        np.full(500, 7.0),
-        np.array([1.0, 2.0, 1e9]),  # too few rows to judge
-        np.array([np.nan] * 30 + [1.0] * 30),
+        pytest.param(RNG.normal(size=500), id="normal"),
+        pytest.param(RNG.lognormal(0, 3, 500), id="log-normal"),
+        pytest.param(RNG.pareto(1.0, 500), id="heavy tail"),
+        pytest.param(np.where(PLACE < 495, 0.0, 1000.0 + PLACE), id="most are zero"),
+        pytest.param(np.where(PLACE < 400, 0.0, 1e6), id="a group of their own"),
+        pytest.param(np.where(PLACE % 5 < 3, -9999.0, RNG.normal(size=500)), id="most rows"),
+        pytest.param(np.where(PLACE % 5 == 0, 1000.0, PLACE % 3), id="few values"),
+        pytest.param(np.append(np.zeros(400), RNG.uniform(1, 100, 600)), id="zeros and uniform"),
+        pytest.param(np.append(np.zeros(400), RNG.lognormal(3, 1.5, 600)), id="zeros and log-normal"),
+        pytest.param(np.repeat([0.0, 1.0], [499, 1]), id="one 1"),
+        pytest.param(np.full(500, 7.0), id="constant"),
+        pytest.param(np.array([1.0, 2.0, 1e9]), id="too few rows to judge"),
+        pytest.param(np.array([np.nan] * 30 + [1.0] * 30), id="gaps"),
     ],
 )
 def test_other_columns_are_unchanged(values: FloatArray) -> None:

@@ -102,7 +102,7 @@ def test_pure_bag_is_certain_and_suppressed_has_no_bounds() -> None:
     assert (certain["share"] == (certain["class"] == np.where(certain["bag"] == "d03", 1, 0))).all()
 
 
-@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("sampled", [False, True], ids=["all rows", "sampled rows"])
 def test_estimates_repeat_with_seed_and_after_saving(sampled: bool, tmp_path: Path) -> None:
     model = gp(FRAME, BAGS, COUNTS * (3 if sampled else 1), sampled=sampled)
     found, again = (each.estimate(FRAME, BAGS, "job") for each in (model, reloaded(model, tmp_path)))
@@ -191,7 +191,7 @@ def test_groups_may_be_columns_or_labels() -> None:
     assert Groups.read(ages, grouped).labels["band"].tolist() == ["young", "old"]
 
 
-@pytest.mark.parametrize("bags", [8, 500])
+@pytest.mark.parametrize("bags", [8, 500], ids="{} bags".format)
 def test_draws_have_posterior_variance(bags: int) -> None:
     """With fewer bags than features, and with more: the closed form is that of the effects of features."""
     frame, district, votes = people(1500, bags)

@@ -83,14 +83,14 @@ def test_exported_tables_are_read_in_memory_and_in_batches(content: bytes | str,
 @pytest.mark.parametrize(
     ("texts", "values"),
     [
-        (["1", "-2", "007"], [1, -2, 7]),
-        ([" +5", "3e5 ", ".5"], [5, 3e5, 0.5]),
-        (["1", "NA", ""], [1, None, None]),
-        (["True", "false", "NULL"], [True, False, None]),
-        (["0x10", "1", "2"], ["0x10", "1", "2"]),
-        (["1_000", "2", "x"], ["1_000", "2", "x"]),
-        (["1,000", "2.5", "n/a"], ["1,000", "2.5", None]),
-        (["x\ny", 'say ""hi""', " z"], ["x\ny", 'say "hi"', " z"]),
+        pytest.param(["1", "-2", "007"], [1, -2, 7], id="whole numbers"),
+        pytest.param([" +5", "3e5 ", ".5"], [5, 3e5, 0.5], id="fractions"),
+        pytest.param(["1", "NA", ""], [1, None, None], id="gaps"),
+        pytest.param(["True", "false", "NULL"], [True, False, None], id="true and false"),
+        pytest.param(["0x10", "1", "2"], ["0x10", "1", "2"], id="hexadecimal"),
+        pytest.param(["1_000", "2", "x"], ["1_000", "2", "x"], id="underscore"),
+        pytest.param(["1,000", "2.5", "n/a"], ["1,000", "2.5", None], id="thousands"),
+        pytest.param(["x\ny", 'say ""hi""', " z"], ["x\ny", 'say "hi"', " z"], id="quoted"),
     ],
 )
 def test_column_is_numbers_or_true_and_false_or_text(texts: list[str], values: list[Any], tmp_path: Path) -> None:
@@ -147,7 +147,9 @@ def test_errors_name_cause_and_remedy(content: Any, told: str, form: FileFormat 
         assert read(tmp_path, content, form=form).shape[1] in (2, 4)
 
 
-@pytest.mark.parametrize("given", [{"separator": ";;"}, {"decimal": "x"}, {"encoding": "utf-99"}, {"skip_rows": -1}])
+@pytest.mark.parametrize(
+    "given", [{"separator": ";;"}, {"decimal": "x"}, {"encoding": "x"}, {"skip_rows": -1}], ids=str
+)
 def test_impossible_formats_are_refused(given: dict[str, Any]) -> None:
     with refusal("must be"):
         FileFormat(**given)
