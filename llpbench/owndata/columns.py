@@ -41,15 +41,13 @@ class FeatureColumns:
     def __init__(self, frame: pd.DataFrame, numbers: str = "z") -> None:
         """Learn from training rows; `numbers` is their scaling. Raises `DataError` for unusable values."""
         self.names = [str(name) for name in frame.columns]
-        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
-        if repeated:
+        if repeated := sorted({name for name in self.names if self.names.count(name) > 1}):
             raise DataError(f"{_ROWS} has two columns called {repeated[0]!r}. Rename one of them.")
         numeric, categorical = read_features(frame, _ROWS)
         self.numeric, self.categorical = list(numeric), list(categorical)
         self.categories = [list(names) for _, names in categorical.values()]
         self.ranges = {name: _number_range(values) for name, values in numeric.items()}
-        # share of missing values by column
-        self.gaps = {str(name): float(share) for name, share in frame.isna().mean().items()}
+        self.gaps = {str(name): float(share) for name, share in frame.isna().mean().items()}  # shares missing
         codes = {name: codes for name, (codes, _) in categorical.items()}
         varying = [name for name, values in {**numeric, **codes}.items() if len(np.unique(values)) > 1]
         # sorted, so that results do not depend on the order of columns in X
@@ -83,8 +81,7 @@ class FeatureColumns:
         """Return effects of features with names of columns and categories."""
         numeric = [name for name in self.used if name in self.ranges]
         categorical = [name for name in self.used if name not in self.ranges]
-        order = [*self.numeric, *self.categorical]
-        named = self.scaler.named(effects, numeric, categorical)
+        named, order = self.scaler.named(effects, numeric, categorical), [*self.numeric, *self.categorical]
         found = [replace(effect, feature=order.index(effect.name)) for effect in named]
         return sorted(found, key=lambda effect: effect.feature)
 
@@ -106,8 +103,7 @@ class FeatureColumns:
         if sorted(names) != sorted(self.names):
             absent, foreign = sorted({*self.names} - {*names}), sorted({*names} - {*self.names})
             told = [f"lacks {plural(len(absent), 'column')} ({', '.join(absent[:5])})"] * bool(absent)
-            if foreign:
-                told.append(f"has {plural(len(foreign), 'column')} that were not in fit ({', '.join(foreign[:5])})")
+            told += [f"has {plural(len(foreign), 'other column')} ({', '.join(foreign[:5])})"] * bool(foreign)
             raise DataError(f"{_ROWS} {' and '.join(told) or 'has a column twice'}. Give the columns of fit.")
         columns = {name: frame.iloc[:, names.index(name)] for name in self.names}
         numbers, codes = {}, {}
@@ -219,12 +215,10 @@ class _NumberRange:
         many = number >= _FEWEST_ROWS and (away > 0).sum() >= _OUTSIDE * number
         if not many and (self.far or not far.any()):  # values far away are missing, as in fit
             return ""
-        shown, low, high = away > 0 if many else far, self.low, self.high
-        return (
-            f"{argument('X')}: {shown.sum():,} of {plural(number, 'value')} of column {name!r}, such as "
-            f"{values[shown][0]:.15g}, are {'outside' if many else 'far from'} those of fit ({low:g} to {high:g}). "
-            "Check the unit of the column, and remove marks of missing values."
-        )
+        shown, fit = away > 0 if many else far, f"those of fit ({self.low:g} to {self.high:g})"
+        some = f"{shown.sum():,} of {plural(number, 'value')} of column {name!r}, such as {values[shown][0]:.15g}"
+        told = f"{_ROWS}: {some}, are {'outside' if many else 'far from'} {fit}"
+        return f"{told}. Check the unit of the column, and remove marks of missing values."
 
 
 def _number_range(values: FloatArray) -> _NumberRange:

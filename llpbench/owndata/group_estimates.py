@@ -94,10 +94,8 @@ _PIECES_IN_MEMORY = 16
 class Groups:
     """The group of each row."""
 
-    of_row: IntArray
-    """[rows]"""
-    labels: pd.DataFrame
-    """[groups, columns] labels of each group"""
+    of_row: IntArray  # [rows]
+    labels: pd.DataFrame  # [groups, columns] labels of each group
 
     @classmethod
     def read(cls, by: Any, features: Any) -> Self:
@@ -107,21 +105,17 @@ class Groups:
         """
         columns = _columns_of(as_pandas(by), features)
         columns.columns = [str(name) for name in columns.columns]
-        if taken := [name for name in columns.columns if name in ("class", *NUMBERS)]:
-            raise LLPBenchError(
-                f"{argument('by')} must not contain {taken[0]!r}, because estimates have such a column. Rename it."
-            )
         names = list(columns.columns)
+        if taken := [name for name in names if name in ("class", *NUMBERS)]:
+            raise LLPBenchError(f"{argument('by')} must not contain {taken[0]!r}, a column of estimates. Rename it.")
         try:
             of_row = columns.groupby(names, sort=True, dropna=False, observed=True).ngroup().to_numpy()
         except TypeError as error:
             raise LLPBenchError(f"{argument('by')} must have texts or numbers as groups, got {error}.") from error
         first = np.unique(of_row, return_index=True)[1]
         if len(first) > _MOST_GROUPS:
-            raise LLPBenchError(
-                f"{argument('by')} must give at most {_MOST_GROUPS:,} groups, got {len(first):,}. Use fewer columns, "
-                "or columns with fewer values, such as age groups."
-            )
+            most = f"{argument('by')} must give at most {_MOST_GROUPS:,} groups, got {len(first):,}"
+            raise LLPBenchError(f"{most}. Use fewer columns, or columns with fewer values, such as age groups.")
         return cls(of_row.astype(np.int64), columns.iloc[first].reset_index(drop=True))
 
 
@@ -131,10 +125,8 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
     named = bool(names) and all(isinstance(name, str) for name in names)
     if named and (len(names) != len(features) or set(names) <= {*known}):
         if absent := [name for name in names if name not in known]:
-            raise LLPBenchError(
-                f"{argument('by')} must name columns of {argument('X')}, got {absent[0]!r}. Its columns are "
-                f"{', '.join(map(str, known[:10]))}{', ...' * (len(known) > 10)}."
-            )
+            wrong = f"{argument('by')} must name columns of {argument('X')}, got {absent[0]!r}"
+            raise LLPBenchError(f"{wrong}. There are {', '.join(map(str, known[:10]))}{', ...' * (len(known) > 10)}.")
         if len({*names}) < len(names):
             raise LLPBenchError(f"{argument('by')} must name each column once, got {names!r}.")
         return features[[*names]].reset_index(drop=True)
@@ -143,13 +135,9 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
     elif np.ndim(by) == 1:
         columns = {"group" if getattr(by, "name", None) is None else by.name: by}
     else:
-        raise LLPBenchError(
-            f"{argument('by')} must be a column, a list of columns or a label for each row, got {by!r}."
-        )
-    advice = "Give the group of each row."
-    return pd.DataFrame(
-        {name: column_of_rows(each, features, "by", advice).infer_objects() for name, each in columns.items()}
-    )
+        raise LLPBenchError(f"{argument('by')} must be a column, some columns or a label for each row, got {by!r}.")
+    entries = {name: column_of_rows(each, features, "by", "Give all groups.") for name, each in columns.items()}
+    return pd.DataFrame(entries).infer_objects()
 
 
 def _bounds(cells: _Cells, counts: _ClassCounts) -> tuple[FloatArray, FloatArray]:
@@ -164,27 +152,19 @@ def _bounds(cells: _Cells, counts: _ClassCounts) -> tuple[FloatArray, FloatArray
 class GroupEstimates:
     """Estimates of groups of rows in bags: a line for each group and class, in all bags (`ALL`) and in each bag."""
 
-    groups: Groups
-    """groups of the rows of whole bags"""
+    groups: Groups  # groups of the rows of whole bags
     bags: Sequence[Hashable]
-    bag_names: Sequence[str]
-    """columns that name a bag"""
-    classes: Sequence[Hashable]
-    """names, in the order of the columns of probabilities"""
-    among: Sequence[int] | None
-    """positions of the classes that have shares and lines, at least two; None: all"""
-    ratio: float
-    """number of rows per person, if rows are repeated by weight"""
-    seed: int
-    """random seed of the draws"""
+    bag_names: Sequence[str]  # columns that name a bag
+    classes: Sequence[Hashable]  # names, in the order of the columns of probabilities
+    among: Sequence[int] | None  # positions of the classes that have shares and lines, at least two; None: all
+    ratio: float  # number of rows per person, if rows are repeated by weight
+    seed: int  # random seed of the draws
 
     def __post_init__(self) -> None:
         """Raise `LLPBenchError` for columns with the same name, and for a bag with the name of all bags together."""
         columns = (*self.groups.labels.columns, "class", *NUMBERS)
         if taken := [name for name in self.bag_names if name in columns]:
-            raise LLPBenchError(
-                f"columns of bags, groups and estimates must differ in name, got {taken[0]!r} twice. Rename the column."
-            )
+            raise LLPBenchError(f"columns of bags, groups and estimates must differ, got {taken[0]!r}. Rename it.")
         if {ALL, (ALL,)}.intersection(self.bags):
             raise LLPBenchError(f"a bag must not be called {ALL!r}, which names all bags together. Rename this bag.")
 
@@ -195,10 +175,7 @@ class GroupEstimates:
     def _names_of(self, bags: IntArray) -> pd.DataFrame:
         """Return the columns that name bags, given by position; -1 is all bags together."""
         keys = [name if isinstance(name, tuple) else (name,) for name in self.bags] + [(ALL,) * len(self.bag_names)]
-        columns = enumerate(self.bag_names)
-        return pd.DataFrame(
-            {name: pd.Series([keys[bag][place] for bag in bags], dtype=object) for place, name in columns}
-        )
+        return pd.DataFrame([keys[bag] for bag in bags], columns=[*self.bag_names], dtype=object)
 
     def _finished(self, found: pd.DataFrame) -> pd.DataFrame:
         """Return the lines of people, those of all bags first. Warn about groups with wide intervals."""
@@ -313,9 +290,7 @@ class GroupEstimates:
     def _lines(
         self, bags: IntArray, groups: IntArray, sizes: Any, found: Sequence[FloatArray], drawn: Sequence[FloatArray]
     ) -> pd.DataFrame:
-        """Return a line for each entry (a bag and a group) and class. `found`, `drawn`: for each class (of two, the
-        last).
-        """
+        """Return a line for each entry (a bag and a group) and class. `found`, `drawn`: by class (of two, the last)."""
         numbers, people = np.stack(found, axis=-1), np.asarray(sizes, dtype=np.float64)[:, None]
         if len(self.classes) == 2:
             numbers = np.concatenate([people - numbers[[0, 2, 1, 4, 3]], numbers], axis=-1)
@@ -350,15 +325,13 @@ def _reaching(
 def _warn_of_wide(found: pd.DataFrame, names: Sequence[str]) -> None:
     room = found["count_max"] - found["count_min"]
     wide = (room > _OPEN * found["rows"]) & (found["count_upper"] - found["count_lower"] > _WIDE * room)
-    groups = found.loc[wide, [*names]].drop_duplicates()
-    if not len(groups):
-        return
-    some = [" ".join(map(str, labels)) for labels in groups.head(3).itertuples(index=False)]
-    warn(
-        "uncertain groups",
-        f"intervals of {plural(len(groups), 'group')} ({', '.join(some)}{', ...' if len(groups) > 3 else ''}) are "
-        "nearly as wide as the bounds: the bags contain almost no information about these groups.",
-    )
+    if len(groups := found.loc[wide, [*names]].drop_duplicates()):
+        some = [" ".join(map(str, labels)) for labels in groups.head(3).itertuples(index=False)]
+        told = (
+            f"intervals of {plural(len(groups), 'group')} ({', '.join(some)}{', ...' * (len(groups) > 3)}) are nearly"
+        )
+        nothing = "the bags contain almost no information about these groups"
+        warn("uncertain groups", f"{told} as wide as the bounds: {nothing}.")
 
 
 class _Cells:
@@ -385,12 +358,9 @@ class _Cells:
 class _ClassCounts:
     """Number of rows of one class in each bag."""
 
-    numbers: FloatArray
-    """[bags]; NaN if not known"""
-    noise: float = 0.0
-    """standard deviation of the noise of the numbers"""
-    of_rows: bool = True
-    """True if these rows were counted; False if the rows are a sample, or other rows with these shares"""
+    numbers: FloatArray  # [bags]; NaN if not known
+    noise: float = 0.0  # standard deviation of the noise of the numbers
+    of_rows: bool = True  # whether these rows were counted, not a sample of them, or other rows with these shares
 
     def drawn(self, sizes: IntArray, rng: np.random.Generator) -> FloatArray:
         """Return whole numbers [bags] between 0 and `sizes`, NaN if not known."""

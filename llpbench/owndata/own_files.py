@@ -32,7 +32,7 @@ from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.count_ranges import MOST, Range
 from llpbench.owndata.group_estimates import Groups
-from llpbench.owndata.weights import weights_of_column
+from llpbench.owndata.weights import read_weights
 from llpbench.tables.bag_keys import bag_index, bag_keys
 from llpbench.tables.column_names import column_of, csv_line, csv_parts, matching_column, place_of, plain, split_names
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
@@ -66,24 +66,23 @@ class BagFile:
 
         Raises `LLPBenchError` unless there are either counts or proportions, and `DataError` for texts among numbers.
         """
-        if self.counts and self.proportions:
-            raise LLPBenchError("--counts and --proportions cannot be combined. Leave one of them out.")
-        if not (self.counts or self.proportions):
-            raise LLPBenchError("the counts of bags are missing. Name their columns with --counts or --proportions.")
+        if bool(self.counts) == bool(self.proportions):
+            wrong = "cannot be combined" if self.counts else "are missing"
+            raise LLPBenchError(f"--counts and --proportions {wrong}. Name the columns of bags with one of them.")
         long = self.class_column is not None
         wanted = [(name,) for name in (*self.keys, self.class_column, self.size_column) if name is not None]
         several = [(part, text) for text in (*self.counts, *self.proportions) for part in csv_parts(text)]
         frame = RowBatches(self.path, features=(), form=self.form, columns=[*wanted, *several]).together()
         known = [*frame.columns]
         values = split_names(self.counts or self.proportions, known)
+        listed = ", ".join(values)
         if long and len(values) != 1:
-            advice = "If each class has a column, leave --class-column out."
-            raise LLPBenchError(f"--class-column needs one column of counts, got {', '.join(values)}. {advice}")
+            raise LLPBenchError(f"--class-column needs one column of counts, got {listed}. For several, leave it out.")
         if len(set(values)) < len(values):
-            raise LLPBenchError(f"each class must have its own column, got {', '.join(values)}. Name each column once.")
+            raise LLPBenchError(f"each class must have its own column, got {listed}. Name each column once.")
         if not any(matching_column(name, known) for name in values) and {*values} <= {*of_rows}:
-            wrong = f"has no column of counts, but the file of rows has: {', '.join(values)}"
-            raise DataError.of(self.path, f"{wrong}. Give the rows first, then --bags with their counts.")
+            advice = "Give the rows first, then --bags with their counts."
+            raise DataError.of(self.path, f"has no column of counts, but the file of rows has: {listed}. {advice}")
         for name in (name for name in self.keys if name in of_rows and not matching_column(name, known)):
             column_of(frame, name, self.path, f". If it has another name there, use --bag-column {name}=NAME")
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
@@ -337,7 +336,7 @@ class FileRows:
 
     def _weights(self, batch: RowBatch) -> FloatArray | None:
         name = self.weight_column
-        return None if name is None else weights_of_column(batch.frame, name, batch.part)
+        return None if name is None else read_weights(column_of(batch.frame, name, batch.part), batch.frame)
 
     def _split(self, batch: RowBatch) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the features of rows, and the other columns."""

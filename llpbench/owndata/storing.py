@@ -24,7 +24,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from llpbench.core import __version__
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, either
 from llpbench.core.files import obstacle, replace_file, require_unpackable
 from llpbench.core.method import Predictor
 from llpbench.core.registry import METHODS
@@ -99,11 +99,8 @@ class FittedModel:
         except Exception as error:  # any object of a plugin
             reason = one_line(error)
         if reason:
-            raise LLPBenchError(
-                f"a model of {method!r} cannot be saved: it contains {reason}. Use texts or numbers as labels of bags "
-                "and names of classes, and another method (such as auto) if predictions need the Python session of the "
-                "fit."
-            )
+            advice = "Use texts or numbers as labels of bags and names of classes, or another method, such as auto."
+            raise LLPBenchError(f"a model of {method!r} cannot be saved: it contains {reason}. {advice}")
         with ZipFile(buffer := io.BytesIO(data), "a", ZIP_DEFLATED) as archive:
             archive.writestr(HEADER, json.dumps(header, indent=1))
         require_free(folder)
@@ -127,20 +124,15 @@ class FittedModel:
                 header = json.loads(archive.read(HEADER))
             version, method = header["llpbench"], str(header["method"])
             if header.get("format") == _FORMAT and method not in METHODS.names():
-                raise LLPBenchError(
-                    f"{model} needs method {method!r} of a plugin that is not loaded. Use --plugin FILE.py (in Python, "
-                    "import the file first)."
-                )
+                advice = either("Import its file first.", "Use --plugin FILE.py.")
+                raise LLPBenchError(f"{model} needs method {method!r} of a plugin that is not loaded. {advice}")
             if header.get("format") != _FORMAT or header != _header(method) | {"llpbench": version}:
-                raise LLPBenchError(
-                    f"{model} was written by llpbench {version} with other code of {method!r} or in another format, "
-                    f"and this is {__version__}. {again}"
-                )
+                other = f"llpbench {version} with other code of {method!r} or in another format"
+                raise LLPBenchError(f"{model} was written by {other}, and this is {__version__}. {again}")
             types = skops.io.get_untrusted_types(file=file)
             trusted = [name for name in types if _is_stored(name, header["module"])]
             if unknown := [name for name in types if name not in trusted and name.startswith("llpbench.")]:
-                told = f"{model} was saved by another version of llpbench, which had {unknown[0]}. {again}"
-                raise LLPBenchError(told)
+                raise LLPBenchError(f"{model} was saved by another version, which had {unknown[0]}. {again}")
             content = skops.io.load(file, trusted=trusted)
             settings, found = dict(content["settings"]), content["model"]
             for part, kind in ((found, FittedModel), (found.bags, BagFacts)):
