@@ -66,10 +66,8 @@ class FeatureColumns:
         """Return the columns that are used: numbers and codes [rows, columns]. Values far from all others are moved."""
         moved = [self.ranges[name](numbers[name]) for name in self.used if name in numbers]
         chosen = [codes[name] for name in self.used if name in codes]
-        return (
-            np.column_stack(moved) if moved else np.empty((rows, 0)),
-            np.column_stack(chosen) if chosen else np.empty((rows, 0), np.int64),
-        )
+        nothing = np.empty((rows, 0), np.int64)  # there may be no column of a kind
+        return np.column_stack([nothing.astype(float), *moved]), np.column_stack([nothing, *chosen])
 
     @property
     def texts(self) -> list[str]:
@@ -88,8 +86,7 @@ class FeatureColumns:
     def warning(self, rows: int) -> str:
         return " ".join(
             f"column {name!r} has values such as {each.example:.15g} in {each.far:,} of {plural(rows, 'row')}, far "
-            f"from all others ({each.low:g} to {each.high:g}). They count as missing. If they are errors, correct them "
-            "in the file."
+            f"from all others ({each.low:g} to {each.high:g}). They count as missing. Correct them if they are errors."
             for name, each in self.ranges.items()
             if each.far
         )

@@ -205,9 +205,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if (draws := ProcessDraws.of(model.predictor)) is None:
             needs = f"estimate needs a model of 'bag-gp' or auto, got one of {self.method!r}"
             raise LLPBenchError(f"{needs}, unless features and groups have few combinations of values. Use {_BAG_GP}.")
-        return estimates.from_draws(
-            whole, draws, self._known_bags(), self._predicted, noise=facts.deviation, of_rows=facts.of_rows
-        )
+        return estimates.from_draws(whole, draws, self._known_bags(), self._predicted, facts)
 
     def _told_of_known_groups(self, groups: Groups, labels: BagLabels) -> str:
         given, counts = {*labels.names}, self.bag_counts_

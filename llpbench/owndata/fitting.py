@@ -249,17 +249,9 @@ def _fit_networks(
     holdout = Holdout(validation.rows, index, validation.counts, labels=None)
     schema = _schema(train, cardinalities, protocol.bags_per_step)
     task = Task(schema, train, holdout, holdout, None, train, manifest="", fingerprint="")
-    cell = make_cell(
-        settings._method,
-        "own data",
-        bag_size=1,
-        encoder=settings.encoder,
-        params=settings.params or {},
-        protocol=protocol,
-        pretraining=settings.pretraining,
-        pretraining_params=settings.pretraining_params or {},
-        numbers=settings._scaling(),
-    )
+    names = ("encoder", "params", "pretraining", "pretraining_params")
+    given = {name: getattr(settings, name) or {} for name in names}
+    cell = make_cell(settings._method, "own data", bag_size=1, protocol=protocol, numbers=settings._scaling(), **given)
     if cell.encoder is not None:
         sizes = read_params(ENCODERS.get(cell.encoder).Params, settings.encoder_params or {}, owner=cell.encoder)
         cell = replace(cell, encoder_params=asdict(sizes))
@@ -289,13 +281,9 @@ def _method(cell: Cell) -> Any:
 
 
 def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: int) -> Schema:
-    return Schema(
-        numeric=train.rows.numeric.shape[1],
-        cardinalities=cardinalities,
-        classes=train.counts.shape[1],
-        prior=tuple(float(share) for share in train.prior),
-        rows_per_step=max(round(bags_per_step * len(train.bag_of_row) / len(train.sizes)), 1),
-    )
+    rows_per_step = max(round(bags_per_step * len(train.bag_of_row) / len(train.sizes)), 1)
+    numbers, classes = train.rows.numeric.shape[1], train.counts.shape[1]
+    return Schema(numbers, cardinalities, classes, tuple(train.prior.tolist()), rows_per_step)
 
 
 def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:

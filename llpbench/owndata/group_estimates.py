@@ -30,18 +30,20 @@ tested on eight others (`benchmarks/groups.py`, docs/group-estimates.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.random import Generator
 from scipy.special import logit
 
 from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, argument, warn
+from llpbench.core.method import Predictor
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
 from llpbench.data.reading_bags import as_pandas, column_of_rows
@@ -49,6 +51,7 @@ from llpbench.owndata.bag_effects import KnownBags, added_up, piece_of, pieces
 from llpbench.owndata.bounds import duncan_davis, interval, shares_among
 from llpbench.owndata.cross_tables import SHARES, cross_table
 from llpbench.owndata.logit_draws import Deviations, ProcessDraws
+from llpbench.owndata.storing import BagFacts
 
 ALL = "all"
 """Name in the column of bags for all bags together."""
@@ -88,6 +91,8 @@ _LEAST = 1e-6
 """smallest probability of a row"""
 _PIECES_IN_MEMORY = 16
 """Number of pieces of whole bags whose rows and predictions are kept for the second reading."""
+_Posterior = tuple[Deviations, FloatArray, float]
+"""Deviations of rows, drawn effects of groups, and the standard deviation of effects of bags."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,20 +227,9 @@ class GroupEstimates:
         return self._finished(found.iloc[order].reset_index(drop=True).astype({"rows": np.int64}))
 
     def from_draws(
-        self,
-        whole: BaggedRows,
-        draws: ProcessDraws,
-        known: KnownBags,
-        predicted: Callable[[Rows], FloatArray],
-        *,
-        noise: float,
-        of_rows: bool,
+        self, whole: BaggedRows, draws: ProcessDraws, known: KnownBags, predicted: Predictor, facts: BagFacts
     ) -> pd.DataFrame:
-        """Return estimates from posterior `draws` of the logits of rows.
-
-        `known`: effects of the bags of the fit. `predicted`: function that returns probabilities of rows. `noise`:
-        standard deviation of the noise of counts of people. `of_rows`: whether counts are those of these rows.
-        """
+        """Return estimates from posterior `draws` of the logits of rows. `known`, `facts`: of the bags of the fit."""
         groups = len(self.groups.labels)
         starts = np.append(0, np.cumsum(whole.sizes))
 
@@ -250,7 +244,7 @@ class GroupEstimates:
             return rows, _Cells(some.sizes, self.groups.of_row[at], groups), proba
 
         numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
-        counts = [_ClassCounts(number, noise * self.ratio, of_rows) for number in numbers.T]
+        counts = [_ClassCounts(number, facts.deviation * self.ratio, facts.of_rows) for number in numbers.T]
         labels = range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
         streams = [generator(self.seed, "group estimates", label) for label in labels]
         effects = [
@@ -274,7 +268,7 @@ class GroupEstimates:
                 rng = generator(self.seed, "group estimates", label, bags.start)
                 own = replace(counts[label], numbers=counts[label].numbers[bags])
                 posterior = deviations[place], of_groups[place], effects[place].tau
-                drawn = _drawn_counts(cells, rows, proba[:, label], own, *posterior, rng)
+                drawn = _drawn_counts(cells, rows, proba[:, label], own, posterior, rng)
                 least, most = _bounds(cells, own)
                 count = cells.by_cell(proba[:, label]).clip(least, most)
                 inside.append(_estimates(count, drawn, least, most))
@@ -362,7 +356,7 @@ class _ClassCounts:
     noise: float = 0.0  # standard deviation of the noise of the numbers
     of_rows: bool = True  # whether these rows were counted, not a sample of them, or other rows with these shares
 
-    def drawn(self, sizes: IntArray, rng: np.random.Generator) -> FloatArray:
+    def drawn(self, sizes: IntArray, rng: Generator) -> FloatArray:
         """Return whole numbers [bags] between 0 and `sizes`, NaN if not known."""
         known = np.isfinite(self.numbers)
         share = np.clip(np.where(known, self.numbers, 0.0) / sizes, 0.0, 1.0)
@@ -402,7 +396,7 @@ class _EffectsOfGroups:
         self._sums += weight @ regressors
         self._weight += weight.sum()
 
-    def draws(self, rng: np.random.Generator) -> FloatArray:
+    def draws(self, rng: Generator) -> FloatArray:
         """Return draws of the effects [groups, `_DRAWS`]."""
         means = self._logits / self._rows - self._logits.sum() / self._rows.sum()
         root = self._root(means)
@@ -426,16 +420,10 @@ class _EffectsOfGroups:
 
 
 def _drawn_counts(
-    cells: _Cells,
-    rows: Rows,
-    proba: FloatArray,
-    counts: _ClassCounts,
-    deviations: Deviations,
-    effects: FloatArray,
-    tau: float,
-    rng: np.random.Generator,
+    cells: _Cells, rows: Rows, proba: FloatArray, counts: _ClassCounts, posterior: _Posterior, rng: Generator
 ) -> FloatArray:
-    """Return draws [cells, draws] of the number of rows of a class; `effects` and `tau`: of `_EffectsOfGroups`."""
+    """Return draws [cells, draws] of the number of rows of a class."""
+    deviations, effects, tau = posterior
     logits, found = _logits(proba), np.empty((len(cells.sizes), _DRAWS))
     at_once = max(_AT_ONCE, _VALUES // len(logits))
     for start in range(0, _DRAWS, at_once):

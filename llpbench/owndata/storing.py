@@ -46,24 +46,16 @@ _ALSO = ("llpbench.core.bags.Schema", "llpbench.core.method.DirectParams", "xgbo
 class BagFacts:
     """What a fit was given about bags."""
 
-    classes: list[Hashable]
-    """in ascending order"""
-    order: list[int]
-    """position in `classes` of each column of an array of counts"""
-    positive: int
-    """position of the class that a single column counts"""
+    classes: list[Hashable]  # in ascending order
+    order: list[int]  # position in `classes` of each column of an array of counts
+    positive: int  # position of the class that a single column counts
     names: list[Hashable]
-    counts: FloatArray
-    """[bags, classes] counts of people, NaN if suppressed"""
-    sizes: IntArray | FloatArray
-    """[bags] numbers of rows, or sums of their weights"""
-    deviation: float
-    """standard deviation of the noise of a count"""
-    of_rows: bool
-    """whether the counts are of these rows, not of whole bags or other people"""
+    counts: FloatArray  # [bags, classes] counts of people, NaN if suppressed
+    sizes: IntArray | FloatArray  # [bags] numbers of rows, or sums of their weights
+    deviation: float  # standard deviation of the noise of a count
+    of_rows: bool  # whether the counts are of these rows, not of whole bags or other people
     left_out: dict[str, int]
-    keys: list[str]
-    """columns that name bags or hold weights"""
+    keys: list[str]  # columns that name bags or hold weights
     groupings: int
 
 
@@ -72,22 +64,19 @@ class FittedModel:
     """A fitted model, without rows."""
 
     columns: FeatureColumns
-    named: bool
-    """whether features have names; False for columns of an array"""
+    named: bool  # whether features have names; False for columns of an array
     predictor: Predictor
     bags: BagFacts
     calibration: BagCalibration | None
     doubts: Doubts | None
-    known_bags: KnownBags | None = None
-    """effects of the bags; None until they are computed"""
-    reading: dict[str, Any] = field(default_factory=dict)
-    """how the file of rows was read"""
+    known_bags: KnownBags | None = None  # effects of the bags; None until they are computed
+    reading: dict[str, Any] = field(default_factory=dict)  # how the file of rows was read
 
     def write(self, folder: Path, method: str, settings: dict[str, Any]) -> None:
         """Write the model and the settings of its estimator. An earlier model in the folder is replaced.
 
-        Raises `LLPBenchError` for values that cannot be stored, for a folder with other files, and if the disk is full
-        or read-only. An earlier model then remains.
+        Raises `LLPBenchError` for values that cannot be stored, and for a folder that cannot be written or has other
+        files. An earlier model then remains.
         """
         import skops.io
 

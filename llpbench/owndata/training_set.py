@@ -294,11 +294,9 @@ def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:
         return False
     values, counts = values[known], train.counts[known]
     shares = counts / train.sizes[known, None]
-    for truth, off in ((counts, 1e-6), (shares, _ROUNDED), (100 * shares, 100 * _ROUNDED)):
-        for same in np.abs(values - truth.T) <= off:
-            if same.mean() >= _NEARLY_ALL and len(np.unique(values[same])) >= _FEWEST_BAGS:
-                return True
-    return False
+    kinds = ((counts, 1e-6), (shares, _ROUNDED), (100 * shares, 100 * _ROUNDED))
+    same = [each for truth, off in kinds for each in np.abs(values - truth.T) <= off]
+    return any(each.mean() >= _NEARLY_ALL and len(np.unique(values[each])) >= _FEWEST_BAGS for each in same)
 
 
 def _label_columns(frame: pd.DataFrame, train: BaggedRows, classes: Sequence[Hashable]) -> str:
