@@ -30,7 +30,7 @@ from llpbench.owndata.weights import read_weights
 
 _Counted = Literal["rows", "whole bags", "others"]
 """What was counted: the rows in X, whole bags (X has some of their rows), or other people."""
-_MOST_NOISE = 1e12
+_MOST = 1e12
 """Largest standard deviation of noise, in rows."""
 _SAME_TOTAL = 0.5
 """Largest difference of equal totals."""
@@ -157,8 +157,8 @@ class BagData:
         for name, value, other in (("impossible", impossible, "suppress"), ("unmatched", unmatched, "drop")):
             if value not in ("raise", other):
                 raise LLPBenchError(f"{argument(name)} must be 'raise' or {other!r}, got {value!r}.")
-        if isinstance(noise, bool) or not (isinstance(noise, Real) and 0 <= noise <= _MOST_NOISE):
-            raise LLPBenchError(f"{argument('noise')} must be a number from 0 to {_MOST_NOISE:g}, got {noise!r}.")
+        if isinstance(noise, bool) or not (isinstance(noise, Real) and 0 <= noise <= _MOST):
+            raise LLPBenchError(f"{argument('noise')} must be a standard deviation from 0 to {_MOST:g}, got {noise!r}.")
         parts, ranges = split_ranges(counts), None
         grouping = pd.Series | pd.DataFrame | np.ndarray | list
         several = isinstance(bags, list | tuple) and len(bags) > 0 and all(isinstance(each, grouping) for each in bags)

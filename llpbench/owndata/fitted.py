@@ -264,7 +264,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         labels.require_people()
         whole, _ = in_bags(rows, labels, found)
         if not whole.known.any():
-            raise LLPBenchError(f"a bag must have known counts, got {plural(len(labels.names), 'bag')} without.")
+            raise LLPBenchError(f"at least one bag must have known counts, got {len(labels.names):,} without.")
         return coarse_criteria(self._predicted(whole.rows), whole)
 
     def effects(self, label: Hashable = None) -> FeatureEffects:
@@ -292,8 +292,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         frame = as_frame(features, fewest=fewest)
         frame = frame.drop(columns=[name for name in self.key_features_ if name in frame.columns and name not in names])
         if not isinstance(features, pd.DataFrame) and not {*names} & {*frame.columns}:
-            given = f"{', '.join(names[:5])}{' and others' * (len(names) > 5)}"
-            raise LLPBenchError(f"{argument('X')} must be a frame with the columns of fit ({given}), got an array.")
+            given = f"fit was given a frame with {', '.join(names[:5])}{' and others' * (len(names) > 5)}"
+            raise LLPBenchError(f"{argument('X')} is an array, but {given}. Give a frame with these columns.")
         return self._model.columns(frame)
 
     def _predicted(self, rows: Rows) -> FloatArray:

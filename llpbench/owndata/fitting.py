@@ -250,7 +250,7 @@ def _fit_networks(
     schema = _schema(train, cardinalities, protocol.bags_per_step)
     task = Task(schema, train, holdout, holdout, None, train, manifest="", fingerprint="")
     names = ("encoder", "params", "pretraining", "pretraining_params")
-    given = {name: getattr(settings, name) or {} for name in names}
+    given: dict[str, Any] = {name: getattr(settings, name) or {} for name in names}
     cell = make_cell(settings._method, "own data", bag_size=1, protocol=protocol, numbers=settings._scaling(), **given)
     if cell.encoder is not None:
         sizes = read_params(ENCODERS.get(cell.encoder).Params, settings.encoder_params or {}, owner=cell.encoder)
@@ -289,7 +289,7 @@ def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: in
 def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
     known = np.flatnonzero(bags.known)
     if len(known) < 4:
-        needs = f"a network needs 4 bags with known counts, because it holds out bags, got {len(known)}"
+        needs = f"a network needs at least 4 bags with known counts, because it holds out bags, got {len(known)}"
         raise LLPBenchError(f"{needs}. Use a direct method, such as bag-gp-gbdt.")
     number = min(max(round(share * len(known)), min(_FEWEST_HELD_OUT, len(known) // 2)), len(known) - 2)
     # held-out bags are padded, so very large bags are not held out beside thousands of small ones

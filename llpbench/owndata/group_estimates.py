@@ -131,7 +131,7 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
     if named and (len(names) != len(features) or set(names) <= {*known}):
         if absent := [name for name in names if name not in known]:
             wrong = f"{argument('by')} must name columns of {argument('X')}, got {absent[0]!r}"
-            raise LLPBenchError(f"{wrong}. There are {', '.join(map(str, known[:10]))}{', ...' * (len(known) > 10)}.")
+            raise LLPBenchError(f"{wrong}. Columns are {', '.join(map(str, known[:10]))}{', ...' * (len(known) > 10)}.")
         if len({*names}) < len(names):
             raise LLPBenchError(f"{argument('by')} must name each column once, got {names!r}.")
         return features[[*names]].reset_index(drop=True)

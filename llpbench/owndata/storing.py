@@ -24,7 +24,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from llpbench.core import __version__
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError, either
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle, replace_file, require_unpackable
 from llpbench.core.method import Predictor
 from llpbench.core.registry import METHODS
@@ -113,7 +113,7 @@ class FittedModel:
                 header = json.loads(archive.read(HEADER))
             version, method = header["llpbench"], str(header["method"])
             if header.get("format") == _FORMAT and method not in METHODS.names():
-                advice = either("Import its file first.", "Use --plugin FILE.py.")
+                advice = "Use --plugin FILE.py (in Python, import the file first)."
                 raise LLPBenchError(f"{model} needs method {method!r} of a plugin that is not loaded. {advice}")
             if header.get("format") != _FORMAT or header != _header(method) | {"llpbench": version}:
                 other = f"llpbench {version} with other code of {method!r} or in another format"
@@ -121,7 +121,7 @@ class FittedModel:
             types = skops.io.get_untrusted_types(file=file)
             trusted = [name for name in types if _is_stored(name, header["module"])]
             if unknown := [name for name in types if name not in trusted and name.startswith("llpbench.")]:
-                raise LLPBenchError(f"{model} was saved by another version, which had {unknown[0]}. {again}")
+                raise LLPBenchError(f"{model} was saved by another version with {unknown[0]}. {again}")
             content = skops.io.load(file, trusted=trusted)
             settings, found = dict(content["settings"]), content["model"]
             for part, kind in ((found, FittedModel), (found.bags, BagFacts)):

@@ -148,7 +148,7 @@ def read_training_set(
 def _ascending(classes: Sequence[Hashable], rows: int) -> list[int]:
     """Return the positions of the classes in ascending order. Raises `LLPBenchError` for unusable classes."""
     if len(classes) > _FEW_CLASSES and len(classes) * _ROWS_OF_A_CLASS > rows:
-        wrong = f"classes must have {_ROWS_OF_A_CLASS} rows on average, got {len(classes):,} for {rows:,} rows"
+        wrong = f"classes must have {_ROWS_OF_A_CLASS} rows on average, got {len(classes):,} classes for {rows:,} rows"
         raise LLPBenchError(f"{wrong}. Name a column of classes, not of identifiers, or merge rare classes.")
     if len(classes) < 2 or len(set(classes)) < len(classes):
         raise LLPBenchError(f"classes must be at least two, without repeats, got {list(classes)}")
