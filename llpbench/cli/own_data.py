@@ -58,14 +58,13 @@ _LEARNING_OPTIONS = (
 
 def _learning(command: Any) -> Any:
     """Add `_LEARNING_OPTIONS`. The command gets `features`, `data`, how rows were `read`, and its own options."""
-    own = {*inspect.signature(command).parameters}
 
     @functools.wraps(command)
     def called(plugin: tuple[str, ...], **given: Any) -> Any:
         load_plugins(plugin)
-        seed = given["seed"]
-        features, data, read = _read(seed=seed, **{name: value for name, value in given.items() if name not in own})
-        return command(features=features, data=data, read=read, **{name: given[name] for name in own & {*given}})
+        facts = {name: given.pop(name) for name in [*given] if name in _READ}
+        features, data, read = _read(seed=given["seed"], **facts)
+        return command(features=features, data=data, read=read, **given)
 
     return add_options(called, _LEARNING_OPTIONS)
 
@@ -77,7 +76,6 @@ def _read(
     bag_column: tuple[str, ...],
     columns: dict[str, Any],
     formats: common.Formats,
-    size_column: str | None,
     classes: tuple[str, ...],
     leave_out: tuple[str, ...],
     types: tuple[str, ...],
@@ -87,7 +85,6 @@ def _read(
     seed: int,
     out_of_core: bool | None = False,
     most_rows: int = 0,
-    time_column: str | None = None,
     **facts: Any,
 ) -> tuple[DataFrame, BagData, dict[str, Any]]:
     """Return the features of rows, the data of bags (`facts`: options of `BagData.read`), and how rows were read."""
@@ -116,9 +113,8 @@ def _read(
         raise LLPBenchError(f"--bags and --bag-column must be given equally often, {got}")
     groupings = [common.key_names(texts, known) for texts in ([bag_column] if one else zip(bag_column, strict=True))]
     with common.reading("bags"):
-        more = columns | {"size_column": size_column, "time_column": time_column, "form": formats.bags}
         pairs = zip(bags, groupings, strict=True)
-        tables = [BagFile(path, of_bags, **more).read(known) for path, (_, of_bags) in pairs]
+        tables = [BagFile(path, names, **columns, form=formats.bags).read(known) for path, (_, names) in pairs]
     out = named(split_names(leave_out, known)) + named([weight_column] if weight_column is not None else [])
     texts = named(name for name, kind in kinds.items() if kind == "text")
     if large:
@@ -126,14 +122,13 @@ def _read(
             frame, tables[0] = draw_bags(batches, groupings[0][0], tables[0], most_rows, seed, drop_unmatched, progress)
         if drawn := frame.attrs.get("drawn"):
             echo(f"llpbench: {drawn}", err=True)
-    decimals = frame.attrs["decimals"]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
     weights = None if weight_column is None else column_of(frame, weight_column, rows)
     keys = [bag_keys(frame, names, rows) for names, _ in groupings]
     names = [*dict.fromkeys(name for own, _ in groupings for name in own)]
     key_columns, table = named(names), tables[0]
     times = table.pop("time", None)
-    if time_column is not None:
+    if (time_column := columns.get("time_column")) is not None:
         if matching_column(time_column, known):
             column = column_of(frame, time_column, rows)
             out += [str(column.name)] if column.name not in key_columns else []
@@ -148,19 +143,17 @@ def _read(
         raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
     if not one:
         table = {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
-    data = BagData.read(
-        features,
-        keys[0] if one else keys,
-        **table,
-        classes=_class_names(classes, tables[0]) or None,
-        unmatched="drop" if drop_unmatched else "raise",
-        impossible="suppress" if suppress_impossible else "raise",
-        sample_weight=weights,
-        **facts,
-    )
+    facts |= {"classes": _class_names(classes, tables[0]) or None, "sample_weight": weights}
+    facts |= {"unmatched": "drop"} if drop_unmatched else {}
+    facts |= {"impossible": "suppress"} if suppress_impossible else {}
+    data = BagData.read(features, keys[0] if one else keys, **table, **facts)
     kept = [name for name in key_columns if keep_key and name not in out]
-    read = {"missing": list(formats.rows.missing), "decimals": decimals, "keys": kept}
+    read = {"missing": list(formats.rows.missing), "decimals": dict(batches.decimals), "keys": kept}
     return features, data, read if times is None else read | {"time": times}
+
+
+_READ = {*inspect.signature(_read).parameters, "rest_as", "sampled", "as_shares", "noise", "keep_key"} - {"seed"}
+"""Options that `_read` uses."""
 
 
 @common.own_data_command(
@@ -180,22 +173,12 @@ def _read(
     help="With --out-of-core: largest number of rows in memory. Of more rows, whole bags are drawn at random.",
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Hyperparameter of the method.")
-@common.column_option("--encoder", help="Encoder of a network. [default: mlp]")
+@common.column_option("--encoder", default="mlp", help="Encoder of a network. [default: mlp]")
 @common.column_option("--numbers", help="Scaling of numbers: z, scores (normal scores) or robust. [default: by method]")
 @click.option("--pretraining", default="none", show_default=True, metavar="NAME", help="Pretraining of an encoder.")
 @common.number_option("--ensemble", default=1, type=click.IntRange(min=1), help="Number of models that are averaged.")
 def fit(
-    features: DataFrame,
-    data: BagData,
-    read: dict[str, Any],
-    out: Path,
-    method: str,
-    settings: tuple[str, ...],
-    encoder: str | None,
-    numbers: str | None,
-    pretraining: str,
-    ensemble: int,
-    seed: int,
+    features: DataFrame, data: BagData, read: Any, out: Path, method: str, settings: tuple[str, ...], **others: Any
 ) -> int:
     """Learn from rows in bags with known counts.
 
@@ -206,15 +189,8 @@ def fit(
     from llpbench.owndata.fitting import AUTO, YARDSTICK, progress_display
     from llpbench.owndata.storing import require_free
 
-    model = LLPClassifier(
-        method,
-        params=common.read_pairs((text.removeprefix(f"{method}.") for text in settings), "--set") or None,
-        encoder=encoder or "mlp",
-        numbers=numbers,
-        pretraining=pretraining,
-        ensemble=ensemble,
-        random_state=seed,
-    )
+    params = common.read_pairs((text.removeprefix(f"{method}.") for text in settings), "--set")
+    model = LLPClassifier(method, params=params or None, random_state=others.pop("seed"), **others)
     require_free(out)  # before minutes of fitting
     clock = time.perf_counter()
     with progress_display() as progress:
@@ -236,9 +212,9 @@ def fit(
     labels = model.classes_.tolist()
     classes = [*map(repr if any(" " in str(label) for label in labels) else str, labels)]
     unused = left["suppressed"] + left["impossible"]
-    people = plural(len(features) if several else int(model.bag_sizes_.sum()), "row")
-    if data.labels.weights is not None:
-        people = f"{plural(len(features), 'row')} for {model.bag_sizes_.sum():,.10g} people"
+    weights, total = data.labels.weights, model.bag_sizes_.sum()
+    people = plural(int(total) if weights is None and not several else len(features), "row")
+    people += "" if weights is None else f" for {total:,.10g} people"
     echo(
         f"{f'auto ({AUTO})' if method == 'auto' else method}, {people} in {plural(len(model.bags_), 'bag')}"
         f"{f' ({unused:,} of them not used)' * bool(unused)}, {plural(model.n_features_in_, 'feature')}, classes "

@@ -48,24 +48,18 @@ _FEWEST_BAGS = 6
 PIECE_ROWS = 131_072
 """Whole bags are processed in pieces: consecutive bags with at most this number of rows, or one larger bag."""
 _FOLDS, _FOLDS_OF_MANY_ROWS, _MANY_ROWS = 3, 2, 100_000
-_LEAST = 0.05
-"""Spread if held-out bags do not show that features help."""
+_LEAST = 0.05  # spread if held-out bags do not show that features help
 _SPREADS = (_LEAST, 0.1, 0.18, 0.3, 0.45, 0.65, 1.0)
 """Possible spreads. None is larger than the model's."""
 _TAUS = (0.01, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56)
 """Possible standard deviations of effects of bags on logits."""
 _LOG_STD, _NARROW = 0.3, 0.3
 """Prior standard deviation of log s, and median of the prior of s if bags have large effects."""
-_CONFOUNDED = 0.06
-"""Variance of effects of bags at which the median of the prior is half-way to that."""
-_EVEN = 0.25
-"""Standard deviation of effects of bags at which both components of the prior have probability 1/2."""
-_HARMLESS = 0.07
-"""Standard deviation of logits inside bags that costs at most 0.001 nats if features are useless."""
-_FEWEST_ROWS = 3
-"""Smallest number of rows of a bag in which predictions are correlated."""
-_LEVEL = 0.05
-"""Level of the test of whether features help."""
+_CONFOUNDED = 0.06  # variance of effects of bags at which the median of the prior is half-way to that
+_EVEN = 0.25  # standard deviation of effects of bags at which both components of the prior have probability 1/2
+_HARMLESS = 0.07  # standard deviation of logits inside bags that costs at most 0.001 nats if features are useless
+_FEWEST_ROWS = 3  # smallest number of rows of a bag in which predictions are correlated
+_LEVEL = 0.05  # level of the test of whether features help
 
 _Learner = Callable[[BaggedRows, Rows], FloatArray]
 """Function that fits to bags with known counts and returns predictions of rows [rows, classes]."""

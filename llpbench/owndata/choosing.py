@@ -201,10 +201,8 @@ def choose(
     unsure = {name for name, each in boards.items() if each.loc[YARDSTICK, "high"] >= 0}
     board = boards[reference].reset_index()
     best, advice = _advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
-    if time is not None:
-        advice += "\nHeld-out bags were later than the bags that methods learned from."
-    if finished < len(parts):
-        advice += f"\nInterrupted: the result is of {finished} of {len(parts)} folds."
+    advice += "\nHeld-out bags were later than the bags that methods learned from." * (time is not None)
+    advice += f"\nInterrupted: the result is of {finished} of {len(parts)} folds." * (finished < len(parts))
     if reference != union:
         advice += f"\nauto is not compared. The reference is {reference}, which has the best mean {DECIDES.upper()}."
     if failures:
@@ -260,10 +258,8 @@ def _advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure:
         told.append(f"{help_}, the mean share by {off[YARDSTICK]:.1f}.")
     told += [f"It does not differ significantly from {_listed(level)}."] if level and not ahead else []
     told += [f"Significantly worse: {_listed(behind)}."] if behind else []
-    told.append(
-        "Held-out bags show how well shares of new bags are predicted. Only labels show how well rows are ranked."
-    )
-    return best, "\n".join(told)
+    ranks = "Only labels show how well rows are ranked."
+    return best, "\n".join([*told, f"Held-out bags show how well shares of new bags are predicted. {ranks}"])
 
 
 def _interval(row: Mapping[str, float]) -> str:
@@ -281,8 +277,7 @@ class _Bagged:
     frame: pd.DataFrame
     data: BagData
     names: list[Hashable]
-    counts: FloatArray
-    """[bags, classes] NaN for bags that are never held out"""
+    counts: FloatArray  # [bags, classes] NaN for bags that are never held out
 
     def fitted(self, candidate: LLPClassifier, bags: Any) -> tuple[LLPClassifier, pd.Index]:
         """Return a candidate fitted to some `bags` (a mask or positions), and the columns with values in these bags."""

@@ -165,18 +165,12 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
     return features
 
 
-_FAR = 10.0
-"""Distance, in ranges of the other values, from which a value is far away."""
-_BEYOND = 0.1
-"""Distance, in ranges, to which values of new rows are moved."""
-_FEW = 0.04
-"""Largest share of rows that may be far away. More rows are a group of values."""
-_MARKED = 0.5
-"""Largest share of rows with a single value that is far away."""
-_MANY_VALUES = 20
-"""Number of different values from which a single value far from them is a mark of missing values."""
-_MOST_MARKS = 3
-"""Largest number of values that may be marks of missing values, besides rare ones."""
+_FAR, _BEYOND = 10.0, 0.1
+"""Distances, in ranges of the other values: from which a value is far away, and to which it is moved in new rows."""
+_FEW, _MARKED = 0.04, 0.5
+"""Largest shares of rows that may be far away (more are a group of values), all together and with a single value."""
+_MANY_VALUES, _MOST_MARKS = 20, 3
+"""Number of different values from which one far from them is a mark of missing values, and most such marks."""
 _OUTSIDE = 0.5
 """Share of new values outside the range of training that causes a warning."""
 _LARGE = 2.0**333

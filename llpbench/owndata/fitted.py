@@ -375,10 +375,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
             name, rows, before = labels.names[other[0]], labels.sizes[other[0]], self.bag_sizes_[at[other[0]]]
             wrong = f"bag {name!r} has {rows:,.10g} rows, but had {before:,.10g} in fit"
             weights = f", {argument('sample_weight=')} if rows stand for several people" * (labels.weights is None)
-            ways = (
-                f"Give whole bags{weights}, or {either('counts= of these', '--bags, a table of these')}. For new rows"
-            )
-            ways += f" of known bags {either('use predict_proba(X, bags)', 'leave --whole-bags out')}."
+            ways = f"Give whole bags{weights}, or {either('counts= of these', '--bags, a table of these')}. For new "
+            ways += f"rows of known bags {either('use predict_proba(X, bags)', 'leave --whole-bags out')}."
             raise LLPBenchError(f"{wrong} ({plural(len(other), 'such bag')} in all). {ways}")
         return np.asarray(self.bag_counts_[at])
 

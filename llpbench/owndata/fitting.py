@@ -78,7 +78,7 @@ def is_network(method: str) -> bool:
     return not issubclass(method_on_bags(method), DirectMethod)
 
 
-def takes_encoder(method: str) -> bool:
+def _takes_encoder(method: str) -> bool:
     """Return whether a method is a network on an encoder."""
     return bool(getattr(method_on_bags(method), "takes_encoder", False))
 
@@ -112,7 +112,7 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
         """Return the scaling of numbers. Raises `LLPBenchError` if a method cannot use it."""
         if self.numbers is not None and self.numbers not in NUMBERS:
             raise LLPBenchError(f"numbers must be one of {', '.join(NUMBERS)}, got {self.numbers!r}.")
-        if takes_encoder(self.method):
+        if _takes_encoder(self.method):
             return self.numbers or str(ENCODERS.entry(self.encoder).facts.get("numbers", "z"))
         if is_network(self.method) and self.numbers not in (None, "z"):
             raise LLPBenchError(f"numbers of method {self._method!r} must be 'z', got {self.numbers!r}. Use 'z'.")
@@ -173,7 +173,7 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
             raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {self.pretraining!r}")
         sizes: Any = getattr(ENCODERS.get(self.encoder), "Params", None)
         for name, usual in (("pretraining", "none"), ("encoder", FitSettings.encoder)):
-            if (given := getattr(self, name)) != usual and not takes_encoder(self.method):
+            if (given := getattr(self, name)) != usual and not _takes_encoder(self.method):
                 no = f"method {self._method!r} has no encoder, got {argument(name)} {given!r}"
                 raise LLPBenchError(f"{no}. Leave it out.")
         require_device_name(self.device)

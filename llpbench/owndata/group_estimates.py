@@ -55,10 +55,7 @@ from llpbench.owndata.storing import BagFacts
 
 ALL = "all"
 """Name in the column of bags for all bags together."""
-NUMBERS = (
-    *("rows", "count", "count_lower", "count_upper", "count_min", "count_max"),
-    *("share", "share_lower", "share_upper", "share_min", "share_max"),
-)
+NUMBERS = ("rows", *(f"{what}{end}" for what in ("count", "share") for end in ("", "_lower", "_upper", "_min", "_max")))
 """Numeric columns of the estimates."""
 _MOST_GROUPS = 2_000
 _MOST_CATEGORIES, _LEAST_SIZE = 40, 25
@@ -68,29 +65,19 @@ _NEAR = 0.05
 bounds, but classes often lack in a group. Chosen on the 22 tables of `benchmarks/groups.py`."""
 _WIDE, _OPEN = 0.8, 0.2
 """An interval is uninformative if it covers more than _WIDE of its bounds, and these more than _OPEN of the group."""
-_DRAWS = 200
-"""Number of draws of the counts of groups."""
+_DRAWS = 200  # number of draws of the counts of groups
 _AT_ONCE, _VALUES = 20, 1 << 24
 """Smallest number of draws that are in memory for all rows, and number of their values for few rows."""
-_FIRST = 40
-"""Number of draws for the variance of deviations in groups."""
-_EFFECT = 1.0
-"""Prior standard deviation of effects of groups, on logits."""
-_CONFOUNDED = 0.5
-"""Assumed correlation of the effects of bags with their shares of a group."""
-_DEGREES = 4
-"""Degrees of freedom of the effects of groups."""
-_SHRUNK = 0.4
-"""Standard deviation of the factor between true effects of groups and those of the model."""
-_TWICE = 0.5
-"""Share of the variance of logits' deviations that effects of groups already include."""
-_UNKNOWN_TAU = 0.5
-"""Standard deviation of effects of bags if there are too few bags to estimate it."""
+_FIRST = 40  # number of draws for the variance of deviations in groups
+_EFFECT = 1.0  # prior standard deviation of effects of groups, on logits
+_CONFOUNDED = 0.5  # assumed correlation of the effects of bags with their shares of a group
+_DEGREES = 4  # degrees of freedom of the effects of groups
+_SHRUNK = 0.4  # standard deviation of the factor between true effects of groups and those of the model
+_TWICE = 0.5  # share of the variance of logits' deviations that effects of groups already include
+_UNKNOWN_TAU = 0.5  # standard deviation of effects of bags if there are too few bags to estimate it
 _LEAST_TAU = 0.05
-_LEAST = 1e-6
-"""smallest probability of a row"""
-_PIECES_IN_MEMORY = 16
-"""Number of pieces of whole bags whose rows and predictions are kept for the second reading."""
+_LEAST = 1e-6  # smallest probability of a row
+_PIECES_IN_MEMORY = 16  # number of pieces of whole bags whose rows and predictions are kept for the second reading
 _Posterior = tuple[Deviations, FloatArray, float]
 """Deviations of rows, drawn effects of groups, and the standard deviation of effects of bags."""
 
@@ -184,8 +171,7 @@ class GroupEstimates:
 
     def _finished(self, found: pd.DataFrame) -> pd.DataFrame:
         """Return the lines of people, those of all bags first. Warn about groups with wide intervals."""
-        columns = [*self.groups.labels.columns]
-        _warn_of_wide(found[: len(self._chosen) * len(self.groups.labels)], columns)
+        _warn_of_wide(found[: len(self._chosen) * len(self.groups.labels)], [*self.groups.labels.columns])
         if self.ratio == 1.0:
             return found
         numbers = {name: found[name] / self.ratio for name in NUMBERS if not name.startswith("share")}
@@ -247,17 +233,14 @@ class GroupEstimates:
         counts = [_ClassCounts(number, facts.deviation * self.ratio, facts.of_rows) for number in numbers.T]
         labels = range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
         streams = [generator(self.seed, "group estimates", label) for label in labels]
-        effects = [
-            _EffectsOfGroups(groups, counts[label], known.deviation, draws(label, _FIRST, rng))
-            for label, rng in zip(labels, streams, strict=True)
-        ]
-        parts = pieces(whole.sizes)
+        pairs, tau, parts = [*zip(labels, streams, strict=True)], known.deviation, pieces(whole.sizes)
+        effects = [_EffectsOfGroups(groups, counts[label], tau, draws(label, _FIRST, rng)) for label, rng in pairs]
         for bags in parts:
             rows, cells, proba = piece(bags.start, bags.stop)
             for label, effect in zip(labels, effects, strict=True):
                 effect.add(cells, bags, rows, proba[:, label])
         of_groups = [effect.draws(rng) for effect, rng in zip(effects, streams, strict=True)]
-        deviations = [draws(label, _DRAWS, rng) for label, rng in zip(labels, streams, strict=True)]
+        deviations = [draws(label, _DRAWS, rng) for label, rng in pairs]
         sizes, found = np.zeros(groups), []
         totals: list[list[Any]] = [[0.0, 0.0, 0.0, 0.0] for _ in labels]
         for bags in parts:
@@ -321,11 +304,9 @@ def _warn_of_wide(found: pd.DataFrame, names: Sequence[str]) -> None:
     wide = (room > _OPEN * found["rows"]) & (found["count_upper"] - found["count_lower"] > _WIDE * room)
     if len(groups := found.loc[wide, [*names]].drop_duplicates()):
         some = [" ".join(map(str, labels)) for labels in groups.head(3).itertuples(index=False)]
-        told = (
-            f"intervals of {plural(len(groups), 'group')} ({', '.join(some)}{', ...' * (len(groups) > 3)}) are nearly"
-        )
-        nothing = "the bags contain almost no information about these groups"
-        warn("uncertain groups", f"{told} as wide as the bounds: {nothing}.")
+        told = f"intervals of {plural(len(groups), 'group')} ({', '.join(some)}{', ...' * (len(groups) > 3)}) are "
+        told += "nearly as wide as the bounds: the bags contain almost no information about these groups."
+        warn("uncertain groups", told)
 
 
 class _Cells:

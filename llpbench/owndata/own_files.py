@@ -154,10 +154,7 @@ class BagFile:
 
 
 def one_per_bag(values: pd.Series, bags: pd.Index, path: Path) -> pd.Series:
-    """Return the value of each bag from lines of a file with their `bags`; lines of no bag are left out.
-
-    Raises `DataError` if a bag has several values.
-    """
+    """Return the value of each bag from lines with `bags`. Raises `DataError` if a bag has several values."""
     flat = bags.to_flat_index()
     inside = flat.notna()
     lines = pd.DataFrame({"bag": flat, "value": values.to_numpy()})[inside].drop_duplicates()
@@ -204,7 +201,6 @@ def draw_bags(
         frames.append(batch.frame[np.array([*(name in drawn for name in labels.names), None in drawn])[labels.of_row]])
         done(len(batch.frame))
     found = pd.concat(frames, ignore_index=True)
-    found.attrs["decimals"] = dict(batches.decimals)
     if left_out := {*sizes} - drawn:
         share = f"{len(found):,} of {plural(total, 'row')}, in {len(drawn):,} of {len(sizes):,} bags"
         found.attrs["drawn"] = f"fitted to {share}, at random"
@@ -239,8 +235,7 @@ def _advancing(progress: Progress, name: str, total: int | None) -> Callable[[in
 class FileRows:
     """Rows of files, a model that is applied to them, and data of their bags.
 
-    Methods raise `LLPBenchError` for files that cannot be read or written. They warn of unknown bags and categories as
-    `LLPClassifier.predict_proba` does.
+    Methods raise `LLPBenchError` for files that cannot be read or written, and warn as those of `LLPClassifier` do.
     """
 
     model: LLPClassifier
@@ -286,10 +281,7 @@ class FileRows:
         return sum(rows_of_batches)
 
     def estimate(self, by: Sequence[str], among: Sequence[Hashable] | None, *, progress: Progress) -> pd.DataFrame:
-        """Return the estimates of `LLPClassifier.estimate` for groups `by` columns.
-
-        The features of several batches are in temporary files.
-        """
+        """Return `LLPClassifier.estimate` for groups `by` columns; features of several batches are in files."""
         facts = list[_Facts]()
         with temporary_folder() as folder:
             with _warned_once():

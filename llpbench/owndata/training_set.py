@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Container, Hashable, Iterable, Sequence
+from collections.abc import Collection, Container, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, argument, either, warn
 from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
-from llpbench.data.bag_tables import BagLabels, BagTable
+from llpbench.data.bag_tables import BagLabels, BagTable, shown
 from llpbench.data.frames import is_numeric
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.columns import FeatureColumns, as_frame
@@ -109,7 +109,7 @@ def read_training_set(
     columns = FeatureColumns(frame, numbers)  # refuses lists and other cells that are no values
     as_text = numbers_as_text_warning(frame)  # may raise an error
     odd = [str(name) for name, column in frame.items() if _is_identifier(column)]
-    alike = f"some features look like identifiers (almost all values differ): {_listed(odd)}"
+    alike = f"some features look like identifiers (almost all values differ): {shown(odd)}"
     warn("identifier", _with_advice(alike, odd))
     warn("numbers as text", as_text)
     warn("extreme values", columns.warning(len(frame)))
@@ -181,10 +181,8 @@ def _missing_counts(
     if not told:
         return ""
     more = f", and {len(told) - _MOST_NAMED:,} more" * (len(told) > _MOST_NAMED)
-    lacking = (
-        f"{plural(len(told), 'bag')} {verb(len(told))} missing {table.what} and {verb(len(told), 'is', 'are')} not"
-    )
-    named = f"used for training: {', '.join(told[:_MOST_NAMED])}{more}"
+    lacking = f"{plural(len(told), 'bag')} {verb(len(told))} missing {table.what} and {verb(len(told), 'is', 'are')}"
+    named = f"not used for training: {', '.join(told[:_MOST_NAMED])}{more}"
     return f"{lacking} {named}. Fill in missing {table.what} to use these rows."
 
 
@@ -227,7 +225,7 @@ def _require_people_in_rows(frame: pd.DataFrame, labels: BagLabels, table: BagTa
     if not many or (sizes <= (_FEW_LINES if repeated else 1)).mean() < _NEARLY_ALL:
         return
     lines = "every bag has one row" if (sizes == 1).all() else "bags have only one row or few rows"
-    columns = f" {argument('X')} has these as features ({_listed(repeated)})." if repeated else ""
+    columns = f" {argument('X')} has these as features ({shown(repeated)})." if repeated else ""
     wrong = f"{lines}, but {table.what} of many people, such as bag {table.names[0]!r}.{columns}"
     other = f"For a table of groups by outcomes, use {either('cross_table', 'llpbench estimate-table')}."
     message = f"{wrong} Rows must be people, or groups of people with weights. {other}"
@@ -240,10 +238,6 @@ def _with_advice(message: str, names: list[str]) -> str:
     """Return a message with the advice to leave columns out; "" without columns."""
     way = either(f"X.drop(columns={names})", f"--leave-out {shlex.quote(csv_line(names))}")
     return f"{message}. To leave {verb(len(names), 'it', 'them')} out: {way}." if names else ""
-
-
-def _listed(names: Iterable[object]) -> str:
-    return ", ".join(map(repr, names))
 
 
 def _is_identifier(series: pd.Series) -> bool:
@@ -276,7 +270,7 @@ def _bag_columns(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) 
         elif number and _repeats_counts(column.to_numpy(dtype=np.float64, na_value=np.nan), train):
             repeats_counts.append(str(name))
     kinds = (("different values in all bags", names), ("counts or shares of the bags", repeats_counts))
-    told = "; ".join(f"{kind}: {_listed(some)}" for kind, some in kinds if some)
+    told = "; ".join(f"{kind}: {shown(some)}" for kind, some in kinds if some)
     message = f"some features identify bags ({told}). They explain the counts without any other feature"
     return _with_advice(message, [*names, *repeats_counts])
 

@@ -19,15 +19,10 @@ from llpbench.tables.texts import as_text
 MISSING = frozenset(STR_NA_VALUES)
 """Texts that are missing values in columns other than names of bags."""
 _CATEGORY = 'astype("category")'
-_ALMOST_ALL = 0.99
-"""Share of numbers above which the other values of a column are errors."""
-_FEWEST_VALUES = 200
-_MANY_NUMBERS = 20
-"""Number of different numbers that such a column exceeds."""
-_NEARLY_ALL = 0.9
-"""Share of numbers or gaps from which a column counts as numbers."""
-_FEWEST = 3
-"""Smallest number of different numbers in such a column."""
+_ALMOST_ALL, _FEWEST_VALUES, _MANY_NUMBERS = 0.99, 200, 20
+"""Share of numbers, number of values and of different numbers, above which other values of a column are errors."""
+_NEARLY_ALL, _FEWEST = 0.9, 3
+"""Share of numbers or gaps, and number of different numbers, from which a column counts as numbers."""
 _MANY = 10
 """A column with at least this many different numbers is numeric even if a few marks fill half of its cells."""
 _SAMPLE = 1_000

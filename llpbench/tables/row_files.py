@@ -116,7 +116,6 @@ class RowBatches:
         frame = next((batch.frame for batch in self if len(batch.frame)), pd.DataFrame()) if head else self.together()
         if not len(frame):
             raise DataError.of(self.path, "has no rows. Give a file with rows below its header.")
-        frame.attrs["decimals"] = dict(self.decimals)
         return frame
 
     def __iter__(self) -> Iterator[RowBatch]:
@@ -366,10 +365,8 @@ def _what_is_wrong(error: Exception, source: TableSource, form: FileFormat) -> s
         if row.count('"') % 2:
             return f"opens a quotation mark in line {line} that is never closed. Close it."
         wrong = f"has {plural(int(values), 'value')} in line {line}, but {plural(int(names), 'name')} in its header"
-        advice = (
-            "Correct the line, or remove it if it is a note. If there are lines before the header, use --skip-rows 1."
-        )
-        return f"{wrong}. {advice}"
+        before = "If there are lines before the header, use --skip-rows 1."
+        return f"{wrong}. Correct the line, or remove it if it is a note. {before}"
     if "straddling" in words:
         return "has a row that does not end. Close its quotation mark."
     return f"cannot be read as {source.kind}: {words.rstrip('.')}. Replace it."
