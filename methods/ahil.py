@@ -1,6 +1,7 @@
 """AHIL: train on predicted labels, weighted by the entropies of the row and of the class in its bag.
 
     L = L_bag + weight · meanᵢ ωᵢ CE( argmax f(xᵢ), f(strong view) ),  ω from entropies of row and bag
+    ωᵢ: larger if prediction and bag are certain;  strong view: with dropout and mixed features
 
 Ma et al. 2025. A row i with predicted class c in bag k has the weight
 w_i = exp(-H_i^2 / row_scale) exp(-(h_kc - log n_kc)^2 / bag_scale).

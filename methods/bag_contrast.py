@@ -1,6 +1,7 @@
 """Bag contrast: train a network to have the same residual in all bags.
 
     L = meanₖ<ₗ ‖ rₖ − rₗ ‖² / (1/mₖ + 1/mₗ) + level ‖ r̄ ‖²,  rₖ = meanᵢ f(xᵢ) − p̄ₖ
+    r̄: mean of the residuals rₖ
 
 A bag's residual r_k contains noise of variance Var(y - f) / m_k and an offset that all bags share. The offset carries
 no information about rows, and differences remove it. In random bags of any size, the first term is an unbiased estimate

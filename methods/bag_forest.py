@@ -1,6 +1,7 @@
 """bag-forest: a random forest with splits and leaf values fitted to the proportions of bags.
 
     p̄ₖ = Σⱼ Hₖⱼ θⱼ + noise,  Hₖⱼ the fraction of bag k in leaf j;  f(x) = mean of θ over trees
+    θⱼ: class proportions in leaf j of a tree
 
 This is a method of this benchmark. The nearest published forests alternate fitting and relabelling (Shi et al. 2018).
 

@@ -1,7 +1,7 @@
 """bag-gp: a smooth additive model of rows (a Gaussian process), fitted to the proportions of bags.
 
     logit f(x) = logit π + b + Σⱼ gⱼ(xⱼ) + Σⱼₗ gⱼₗ(xⱼ, xₗ) + …,  j, l: features
-    each g is a Gaussian process;  p̄ₖ = mean f + noise
+    b: a constant;  each g is a Gaussian process;  p̄ₖ = mean f + noise
 
 The logit of a row is a sum of smooth effects: of single features, of pairs, and of all features together. Each effect
 is a Gaussian process. A bag's proportion is the mean of its rows' probabilities, plus noise. The scales of the effects

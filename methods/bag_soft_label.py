@@ -1,6 +1,6 @@
 """Bag soft labels: every row gets the proportions of its bag as a soft label.
 
-    L = meanᵢ KL( p̄ of i's bag ‖ f(xᵢ) ),  over shuffled rows
+    L = meanᵢ KL( p̄ of i's bag ‖ f(xᵢ) ),  over all training rows i
 
 This is the simplest floor. Its optimum is P(x) = E[proportions of x's bag | x]. It is strong if bags depend on features
 (ordered bags) and learns nothing if they do not. DLLP compares the mean prediction of a bag with the proportions (log

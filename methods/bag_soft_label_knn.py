@@ -1,6 +1,6 @@
 """Bag soft labels with nearest neighbours: average the proportions of the bags of the nearest training rows.
 
-    f(x) = mean of p̄ over the bags of the k nearest training rows
+    f(x) = mean of p̄ over the bags of the nearest training rows, `neighbours` in number
 
 This is the k-nearest-neighbour learner of Musicant, Christensen & Olson 2007 for aggregate outputs. In random bags it
 learns almost nothing, since a neighbour may be in any bag. The paper does not specify the distance. Here numbers are

@@ -1,6 +1,7 @@
 """cluster-shares: divide rows into clusters, and estimate each cluster's class proportions from the bags.
 
     min over 0 ≤ v ≤ 1 of Σₖ (mₖ / mean m) ( p̄ₖ − Rₖ · v )² + shrinkage Σⱼ (vⱼ − π)²
+    vⱼ: share of a class in cluster j;  Rₖⱼ: fraction of bag k's rows in cluster j;  mean m: mean size of bags
 
 Stolpe & Morik 2011 cluster rows, and then label the clusters such that the labels match the proportions of bags. Chen
 et al. 2009 do so with kernel k-means. Let R_kj be the fraction of bag k's rows in cluster j. A row's

@@ -1,6 +1,7 @@
 """count-gbdt: boosted trees that maximise the likelihood of the counts of bags.
 
     max over F of Σₖ log P( Σᵢ yᵢ = nₖ ),  yᵢ ~ Bernoulli(sigmoid F(xᵢ))
+    yᵢ: unknown class of row i
 
 Rows are Bernoulli variables with p = sigmoid(F(x)), and a bag's count is their sum. The gradient of the negative log
 likelihood with respect to F is p - q. Here q is the probability of a row's class given the count of its bag. At the

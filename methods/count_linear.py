@@ -1,6 +1,7 @@
 """count-linear: logistic regression that maximises the likelihood of the counts of bags.
 
     max over W of Σₖ log P( Σᵢ yᵢ = nₖ ) − ½ strength ‖W‖²,  yᵢ ~ softmax(W xᵢ + b)
+    b: intercept
 
 Rows are independent with P = softmax(W x + b). W is fitted to bags alone. `loss` is one of:
 

@@ -1,6 +1,7 @@
 """EasyLLP: train rows on weighted losses whose sum is an unbiased estimate of the supervised loss in random bags.
 
     L = meanₖ meanᵢ Σ_c (mₖ p̄ₖc − (mₖ − 1) π_c) ℓ_c(xᵢ)
+    ℓ_c(xᵢ): loss of row i if its class were c
 
 Busa-Fekete, Choi, Dick, Gentile & Medina 2023, with l_c the loss for label c. The weights add up to 1. If rows are
 independent of bags, the expectation of L is the supervised loss.

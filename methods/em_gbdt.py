@@ -1,6 +1,7 @@
 """em-gbdt: boosted trees fitted in rounds to class probabilities of rows that add up to the counts of bags.
 
     qᵢ = softmax( F(xᵢ) + shift of the bag ) with Σᵢ qᵢ = nₖ;  fit F to q by cross-entropy;  repeat
+    qᵢ: class probabilities of row i, the targets of F
 
 Each round of EM has two steps. First the logits of each bag are shifted until its predictions add up to its counts.
 Then trees are fitted to these posteriors by cross-entropy. The next round shifts the logits of these trees.

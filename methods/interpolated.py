@@ -1,6 +1,6 @@
 """Interpolated loss: the weighted mean of the losses of `dllp` and `bag-soft-label`.
 
-    L = ρ KL( p̄ₖ ‖ meanᵢ f(xᵢ) ) + (1 − ρ) meanᵢ KL( p̄ₖ ‖ f(xᵢ) )
+    L = ρ KL( p̄ₖ ‖ meanᵢ f(xᵢ) ) + (1 − ρ) meanᵢ KL( p̄ₖ ‖ f(xᵢ) ),  ρ: `rho`
 
 Javanmard et al. 2024 (PriorBoost) show that the loss of rows is the loss of bags plus a penalty on differences between
 the rows of a bag.

@@ -1,6 +1,7 @@
 """LLP-AAE: an adversarial autoencoder that codes a row as a class and a style.
 
     L = L_bag + reconstruction · ‖ x − decoder(f(x), style) ‖²,  f(x) and style deceive two critics
+    style: eight numbers;  critics: networks that separate f(x) and style from random draws of both
 
 After Wang, Zhang et al. 2023:
 

@@ -1,6 +1,7 @@
 """LLP-GAN: a network that learns classes from proportions and also distinguishes real rows from generated ones.
 
     L_D = −E_real log σ(s) − E_fake log σ(−s) + weight · L_bag;  L_G = ‖ E_real h − E_fake h ‖²
+    L_D, L_G: losses of classifier and generator;  s: score of a row being real;  h: last features of the classifier
 
 Liu et al. 2019. The discriminator has K logits l(x). The fake class has an implicit logit of 0. With
 s(x) = logsumexp_c l_c(x), a row is real with probability sigmoid(s). The prediction is softmax(l). h(x) are the

@@ -1,6 +1,7 @@
 """PLOT: DLLP, then pseudo-labels that match the counts, with mixup and a noise-tolerant loss.
 
     stage 1: L_bag;  stage 2: CE( y, f(x) ) + noise · RCE on mixed rows, labels y with Σᵢ [yᵢ = c] = nₖc
+    RCE: cross-entropy with label and prediction exchanged;  mixed rows: means of two rows
 
 Liu, Wang, Qi, Tian & Shi 2021 (LLP-PLOT). After DLLP, the rows of each bag get the labels that match its counts with
 the smallest total -log P. Labels are updated every epoch. Training uses mixtures of two rows, x = l x' + (1 - l) x'',

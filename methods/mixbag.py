@@ -1,6 +1,7 @@
 """MixBag: train also on bags that are mixed from two bags, with an interval for their unknown proportions.
 
     L = −Σ_c p̃_c log( mean f of a mixed bag )_c,  without classes whose mean f is in an interval around p̃_c
+    p̃: proportions expected in the mixed bag
 
 Asanomi, Matsuo, Suehiro & Bise 2023. With probability 1/2, a bag k is replaced by g of its rows and g' rows of another
 bag l. The target is p = a p_k + (1 - a) p_l, a = g / (g + g'). Rows are drawn at random, so in 99 of 100 cases their

@@ -1,6 +1,7 @@
 """Moment matching: predict the classes of several rows of a bag together, as the counts determine them.
 
     L = mean over r ≤ order of CE( counted classes of r rows, predicted classes of r rows )
+    counted: from the counts nₖ, drawing rows without replacement
 
 LLP-MM 2026. For r = 1 .. order, compare two distributions of the classes of r different rows drawn from a bag:
 

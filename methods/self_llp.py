@@ -1,6 +1,7 @@
 """SELF-LLP: train on proportions, on a self-supervised task, and towards an average of earlier weights (the teacher).
 
     L = L_bag + task_weight · CE(which rotation) + teacher_weight · w(t) meanᵢ ‖ f(xᵢ) − f_teacher(xᵢ) ‖²
+    rotation: one of four fixed transformations of the row;  w(t): a weight that rises to 1
 
 Liu, Qi, Wang, Tian & Shi 2022.
 

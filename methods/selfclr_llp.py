@@ -1,6 +1,7 @@
 """SelfCLR-LLP: train on proportions, and move the vectors of different rows apart.
 
     L = L_bag − weight · meanᵢ log softmaxⱼ( sim(zᵢ, zⱼ) )ᵢ
+    sim: cosine similarity / `temperature`;  j: rows of the step
 
 Nandy et al. 2022. Their code contrasts raw dot products of the last layer. A row is its own positive, and all other
 rows of the step are negatives: no augmentation, no cosine, no temperature. A paper that compares with it describes a

@@ -1,6 +1,7 @@
 """SIM-LLP: train on proportions, and predict the same for similar rows.
 
     L = similarity · meanᵢⱼ exp(−‖φᵢ − φⱼ‖²) ‖ f(xᵢ) − f(xⱼ) ‖² + bag_weight · meanₖ ‖ rₖ ‖²
+    φᵢ: row vector after DLLP with the square loss, scaled
 
 Kotzias, Denil, de Freitas & Smyth 2015, as in LLP-Bench. The first stage is DLLP with the square loss. The second has
 L = mean_ij exp(-|phi_i - phi_j|^2) |P_i - P_j|^2 + bag_weight * mean_k |r_k|^2. Pairs are formed of 400 random rows of

@@ -1,6 +1,7 @@
 """TabLLP-DEC: deep embedded clustering with one cluster per class, fitted to the proportions of bags.
 
     qᵢc ∝ 1 / (1 + ‖zᵢ − μc‖²),  tᵢc ∝ qᵢc² / f_c;  L = KL( t ‖ q ) + gamma · L_bag on q
+    qᵢc: degree to which row i belongs to cluster c;  μc, f_c: its centre and size;  t: sharpened target
 
 The clustering baseline of the TabLLP-BDC paper, after Xie et al. 2016. q_ic is the degree to which row i belongs to
 centroid c (Student's t). It is pulled towards a sharper target t_ic ~ q_ic^2 / f_c, f_c the size of the cluster. The

@@ -1,6 +1,7 @@
 """TabLLP-PSE: DLLP, then pseudo-labels that match the counts of every bag exactly.
 
     stage 1: L_bag;  stage 2: cross-entropy to labels of k-means with Σᵢ [ŷᵢ = c] = nₖc
+    ŷᵢ: label of row i, from clusters whose sizes match the counts
 
 The pseudo-labelling baseline of the TabLLP-BDC paper, after Liu et al. 2021 and Caron et al. 2018. The first stage is
 DLLP. The second trains on rows with the labels of a constrained k-means. It assigns the rows of each bag to centroids

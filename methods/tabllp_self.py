@@ -1,6 +1,7 @@
 """TabLLP-SELF: train on proportions, and make two augmented views of a row recognise each other.
 
     L = L_bag + weight · InfoNCE( g₁(clean view), g₂(mixed view) )
+    g₁, g₂: projections of row vectors;  mixed view: features replaced by, and mixed with, those of other rows
 
 This is the baseline that the TabLLP-BDC paper calls "inspired by SelfCLR-LLP". Its self-contrastive term uses SAINT's
 feature mixup. The clean view is also used for classification, so a step takes two forward passes. The paper does not

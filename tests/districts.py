@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,19 @@ def folder(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path
 
 
+def rewritten(name: str | Path, change: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """Change a table in its file, and return the table."""
+    table = change(pd.read_csv(name))
+    table.to_csv(name, index=False)
+    return table
+
+
+def reloaded(model: llpbench.LLPClassifier, folder: Path) -> llpbench.LLPClassifier:
+    """Return a model after saving and loading."""
+    model.save(folder)
+    return llpbench.LLPClassifier.load(folder)
+
+
 @contextmanager
 def warned(about: str, match: str = "", times: int | None = None) -> Iterator[list[str]]:
     """Require a warning of a kind, and yield the messages of this kind."""
@@ -96,5 +109,4 @@ def silent(about: str = "") -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    messages = [each.message for each in caught]
-    assert [str(each) for each in messages if not about or getattr(each, "about", "") == about] == []
+    assert [str(each.message) for each in caught if not about or getattr(each.message, "about", "") == about] == []

@@ -228,9 +228,10 @@ def _which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | N
 
 
 def _case(case: str, board: Standings, *, similar: bool) -> dict[Heading, Field]:
-    """Return the best method, with `similar` those that are as good, and the second."""
+    """Return the best method, with `similar` those that are as good, and the best method unrelated to it."""
     ranked = board.ranked
-    second = f"{_labels(ranked[1:2])[0]} {ranked['mean'].iat[1]:.1f}" if len(ranked) > 1 else words.NOTHING
+    other = ranked[ranked["first_points"].notna()][:1]
+    unrelated = f"{_labels(other)[0]} {other['mean'].iat[0]:.1f}" if len(other) else words.NOTHING
     as_good = {Heading("as good", numeric=False): Field(tuple(_labels(board.similar)) or (words.NOTHING,))}
     worse = f"{len(board.worse)} of {len(board.compared)}" if len(board.compared) else "too few datasets"
     return {
@@ -238,7 +239,7 @@ def _case(case: str, board: Standings, *, similar: bool) -> dict[Heading, Field]
         Heading("highest mean", numeric=False): Field.text(_labels(ranked[:1])[0]),
         Heading("score"): Field.text(f"{board.metric} {ranked['mean'].iat[0]:.1f}"),
         **(as_good if similar else {}),
-        Heading("second", numeric=False): Field.text(second),
+        Heading("best unrelated", numeric=False): Field.text(unrelated),
         Heading("better than", numeric=False): Field.text(worse),
         Heading("datasets"): Field.text(f"{board.facts['datasets']:.0f}"),
     }

@@ -153,24 +153,28 @@ def _readme(report: Report, overview: Overview, beside: Mapping[str, str], figur
     """Return the README of a report. `beside`: folders of other reports by title. `figures`: paths by name."""
     links = ["- [The page](index.html), to sort, filter and trace to runs"]
     links += [f"- [{_escape(title)}]({folder}/{_README})" for title, folder in beside.items()]
-    if figures:
-        links.append(f"- Figures: {', '.join(f'[{_escape(name)}]({path})' for name, path in figures.items())}")
     links.append(f"- [All boards as CSV]({_STANDINGS})")
     parts = [f"# {_escape(report.title)}"]
     if report.warnings:
         parts.append("\n".join(f"- **{_escape(words.sentence(line))}**" for line in some_of(report.warnings)))
     parts.append("\n".join(links))
     if boards := report.leaderboards.main_boards():
+        tables = [*map(_brief, boards)]
+        headings = {heading.text for table in tables for heading in table.headings}
+        explained = [COLUMNS[key] for key in BRIEF if COLUMNS[key].heading(boards[0].metric.title).text in headings]
         parts += [
-            f"**{_escape(overview.headline)}**",
-            words.caption("what_is_shown", most=MOST_ROWS, page="index.html", standings=_STANDINGS),
-            "\n".join(_meaning(COLUMNS[key].explained(boards[0])) for key in BRIEF),
-            *([_to_markdown(overview.which)] if overview.which else []),
-            *(_to_markdown(_brief(board)) for board in boards),  # each with its protocol, even if all are the same
+            _to_markdown(overview.which) if overview.which else f"**{_escape(overview.headline)}**",
+            words.caption("what_is_shown", most=MOST_ROWS, standings=_STANDINGS, others=overview.which is not None),
+            *map(_to_markdown, tables),  # each with its protocol, even if all are the same
+            f"## Columns\n\n{words.caption('epochs')}",
+            "\n".join(_meaning(column.explained(boards[0])) for column in explained),
             *(_to_markdown(_ranking(table)) for table in report.robustness[:1]),
         ]
     else:
         parts += [*map(_to_markdown, report.unlabelled)] or [words.NO_RUNS]
+    if figures:
+        named = ", ".join(f"[{_escape(name)}]({path})" for name, path in figures.items())
+        parts.append(f"- Figures: {named}")
     if report.leaderboards.origin.runs:
         parts.append("\n".join(f"- {_escape(line)}" for line in report.leaderboards.origin.lines()))
     return "\n\n".join(parts) + "\n"

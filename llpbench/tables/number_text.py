@@ -124,8 +124,8 @@ class NumberText:
 def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterable[str] = ()) -> pd.Series:
     """Convert numbers written as text (`41,132`, `$41,132`, `(1,234)`, `41.1%`, `-`) to floats, NaN if missing.
 
-    `decimal` is "." or ","; None detects it. `missing` are further marks of missing values. 41.1% is 41.1. Raises
-    `DataError` for other texts.
+    `decimal` is "." or ","; None detects it. `missing` are further marks of missing values. 41.1% is 41.1. Numbers
+    are returned as floats. Raises `DataError` for other texts.
 
     Examples
     --------
@@ -134,6 +134,8 @@ def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterab
     >>> as_numbers(pd.Series(["$41,132", "(1,234)", "-"])).tolist()
     [41132.0, -1234.0, nan]
     """
+    if series.dtype.kind in "iuf":
+        return series.astype(float)
     found = NumberText.read(series, decimal=decimal, missing=set(missing))
     if len(found.broken):
         wrong = f"{plural(len(found.broken), 'value')} of column {str(series.name)!r} must be numbers"

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench import DROPPED, LLPBench, done, refused, replaced
-from districts import counted
+from districts import counted, rewritten
 
 from llpbench import LLPClassifier
 from llpbench.cli.reading_options import flag_of
@@ -95,16 +95,13 @@ def test_invalid_options_are_refused(command: str, flags: list[str], told: str, 
 def test_invalid_files_are_refused(
     command: str, name: str, harm: Any, flags: list[str], told: str, llpbench: LLPBench
 ) -> None:
-    harm(pd.read_csv(f"{name}.csv")).to_csv(f"{name}.csv", index=False)
+    rewritten(f"{name}.csv", harm)
     assert told in refused(llpbench(*replaced(COMMANDS[command], flags)))
     assert not Path("model").exists()
 
 
 def test_folder_without_model_is_refused(llpbench: LLPBench) -> None:
-    Path("damaged").mkdir()
-    Path("damaged/model.skops").write_text("{}")
-    models = {"of-an-array": "fitted to an array", "absent": "model.skops", "damaged": "'damaged' is damaged"}
-    for model, told in models.items():
+    for model, told in ("of-an-array", "fitted to an array"), ("absent", "model.skops"):
         assert told in refused(llpbench("predict", model, *COMMANDS["predict"][2:]))
 
 
@@ -125,7 +122,7 @@ def test_unwritable_output_is_reported_first(commands: list[str], out: str, told
     if out.startswith("closed") and os.access("closed", os.W_OK):
         pytest.skip("this user may write anywhere")
     shutil.rmtree("fitted")
-    pd.read_csv("rows.csv").query("district != 3").to_csv("rows.csv", index=False)  # a fit would refuse that
+    rewritten("rows.csv", lambda rows: rows.query("district != 3"))  # a fit would refuse that
     for command in commands:
         assert told in refused(llpbench(*replaced(COMMANDS[command], ["--out", out])))
 
@@ -148,7 +145,7 @@ def test_predict_without_bags_needs_features(llpbench: LLPBench) -> None:
     flags = [*COMMANDS["predict"], "--bag-column", "branch"]
     assert "Omit --bag-column" in refused(llpbench(*flags))
     assert "Omit" not in refused(llpbench(*flags, "--whole-bags"))
-    pd.read_csv("rows.csv").drop(columns="age").to_csv("rows.csv", index=False)
+    rewritten("rows.csv", lambda rows: rows.drop(columns="age"))
     assert "Omit" not in refused(llpbench(*replaced(flags, ["--bag-column", "district"])))
 
 
@@ -287,7 +284,7 @@ def test_rows_that_stand_for_several_people_are_weighted(rows: pd.DataFrame, llp
 def test_shared_keys_may_be_features(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     county = (rows.index // 60).map({0: "NA", 1: "01", 2: "1", 3: "x"})
     rows.assign(county=county).to_csv("rows.csv", index=False)
-    pd.read_csv("bags.csv").assign(county=county[::12]).to_csv("bags.csv", index=False)
+    rewritten("bags.csv", lambda table: table.assign(county=county[::12]))
     keys, asked = ["--bag-column", "county+district"], ["predict", "model", "rows.csv", "--out", "new.csv"]
     for flags, features in ([], []), (["--keep-key", "--leave-out", "district"], ["county"]):
         done(fit(llpbench, *keys, *flags))

@@ -1,8 +1,9 @@
-"""Counts of bags in whatever form owners have them, also as ranges: what they mean, and advice that works."""
+"""Counts of bags in whatever form owners have them, also as ranges: read right, refused, or named in a warning."""
 
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,17 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from bench import refusal
-from districts import counted, people, silent, warned
+from districts import counted, people, reloaded, silent, warned
 from scipy.stats import betabinom
 
 from llpbench import LLPClassifier, choose
+from llpbench.data.bag_tables import near_names
+from llpbench.data.reading_bags import _require_clear_order
 from llpbench.owndata.count_ranges import MOST, CountRanges, Range
 
 FRAME, BAGS, VOTES = people(600, 40)
-TABLE = counted(BAGS, np.array(["no", "yes"])[VOTES])
+NAMES = np.array(["no", "yes"])[VOTES]
+TABLE = counted(BAGS, NAMES)
 LONG = TABLE.rename_axis(index="district", columns="party").stack()
 SIZES = TABLE.sum(axis=1)
 SHARES = TABLE.div(SIZES, axis=0)
@@ -26,6 +30,9 @@ YES = TABLE["yes"]
 SMALL, NUMBER = YES.to_numpy() < 8, np.unique(BAGS, return_inverse=True)[1]
 RANGES = YES.astype(object).mask(SMALL, "<8")
 WITH_GAP = TABLE.drop("d05").reindex(TABLE.index)
+PEOPLE = 1 + np.arange(600) % 7 + 20 * VOTES
+VOTERS = {"X": FRAME.assign(people=PEOPLE), "counts": counted(BAGS.repeat(PEOPLE), NAMES.repeat(PEOPLE))}
+LARGE, OF_LARGE = pd.Series(NUMBER + 2**60), YES.set_axis(2**60 + np.arange(40)).to_dict()
 
 
 def fitted(**given: Any) -> LLPClassifier:
@@ -35,22 +42,22 @@ def fitted(**given: Any) -> LLPClassifier:
 def test_noisy_counts_are_accepted_later_and_still_checked(tmp_path: Path) -> None:
     noisy = TABLE + np.random.default_rng(0).normal(0, 2, TABLE.shape)
     told = fitted(counts=noisy, noise=2.0)
-    told.save(tmp_path / "model")
-    for model in (told, LLPClassifier.load(tmp_path / "model")):
+    for model in (told, reloaded(told, tmp_path)):
         assert np.isfinite([*model.score_bags(FRAME, BAGS, counts=noisy).values()]).all()
         for method in (model.disaggregate, model.assign):  # counts of fit are these
             assert np.array_equal(method(FRAME, BAGS, counts=noisy), method(FRAME, BAGS))
     with refusal(r"^bag .* rows, but its counts"):
         fitted(counts=TABLE).disaggregate(FRAME, BAGS, counts=noisy)
-    for wrong in (noisy * 100, noisy - 60):
-        with refusal("a larger noise="):
-            fitted(counts=wrong, noise=2.8)
 
 
-def test_object_numbers_are_numbers() -> None:
+def test_objects_are_numbers_and_foreign_frames_match_by_name() -> None:
     wide, found = fitted(counts=TABLE), fitted(X=FRAME.astype({"age": object}), counts=TABLE)
     for rows, model in (FRAME, found), (FRAME[7:8].T.T, wide):  # a transposed row is one of objects
         assert np.array_equal(model.predict_proba(rows), wide.predict_proba(FRAME.loc[rows.index]))
+    foreign = pa.Table.from_pandas(FRAME, preserve_index=False)
+    found = fitted(X=foreign, bags=pa.chunked_array([pa.array(BAGS)]), counts=TABLE)
+    assert list(found.feature_names_in_) == [*FRAME.columns]
+    assert np.allclose(found.predict_proba(foreign.select([*FRAME.columns[::-1]])), wide.predict_proba(FRAME))
 
 
 def test_sampled_rows_use_proportions_of_whole_bag() -> None:
@@ -59,13 +66,8 @@ def test_sampled_rows_use_proportions_of_whole_bag() -> None:
     one = {"counts": YES, "sizes": SIZES, "classes": ["no", "yes"]}
     for given in ({"counts": TABLE}, {"proportions": SHARES, "sizes": SIZES}, one):
         assert np.allclose(fitted(**sample, **given, sampled=True).bag_counts_, plain.bag_counts_)
-    for given, told in (
-        ({"proportions": SHARES, "sizes": SIZES}, r"its size is .* 39 of 40 bags.*sampled="),
-        ({"counts": TABLE // 3, "sampled": True}, r"its counts add up to .* 40 of 40 bags"),
-        ({"counts": YES, "sampled": True}, "Give sizes= of the bags"),
-    ):
-        with refusal(told):
-            fitted(**sample, **given)
+    with refusal(r"its size is .* 39 of 40 bags.*sampled="):
+        fitted(**sample, proportions=SHARES, sizes=SIZES)
 
 
 @pytest.mark.parametrize(("impossible", "offered"), [(1, True), (37, True), (38, False)])
@@ -75,14 +77,11 @@ def test_impossible_counts_are_suppressed_on_request_if_two_bags_remain(impossib
     with refusal(f"^bag 'd00' .* {impossible} of 40 bags") as error:
         fitted(counts=table)
     assert ("impossible='suppress'" in str(error.value)) == offered
-    if not offered:
-        with refusal("at least 2 bags must have known counts"):
-            fitted(counts=table, impossible="suppress")
-        return
-    model = fitted(counts=table, impossible="suppress")
-    assert model.left_out_ == {"rows": 0, "bags": 0, "suppressed": 1, "impossible": impossible}
-    known = fitted(counts=table.drop(wrong).reindex(table.index))
-    assert np.array_equal(model.predict_proba(FRAME), known.predict_proba(FRAME))
+    with nullcontext() if offered else refusal("at least 2 bags must have known counts"):
+        model = fitted(counts=table, impossible="suppress")
+        assert model.left_out_ == {"rows": 0, "bags": 0, "suppressed": 1, "impossible": impossible}
+        known = fitted(counts=table.drop(wrong).reindex(table.index))
+        assert np.array_equal(model.predict_proba(FRAME), known.predict_proba(FRAME))
 
 
 def test_dropped_rows_are_counted() -> None:
@@ -115,6 +114,9 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
         ({"counts": TABLE.add_prefix("district ", axis=0), "unmatched": "drop"}, "no bag of X .* has counts"),
         ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"sizes must be known .* got none for 1 bag \('d01'\)"),
         ({"counts": TABLE, "sizes": SIZES + 2}, r"^bag 'd00' has \d+ rows, but its counts"),
+        ({"counts": TABLE // 3, "sampled": True}, r"its counts add up to .* 40 of 40 bags"),
+        ({"counts": YES, "sampled": True}, "Give sizes= of the bags"),
+        *(({"counts": (TABLE + 9) * by, "noise": 2.8}, "a larger noise=") for by in (100, -1)),
         ({"counts": TABLE, "as_shares": True, "sampled": True}, "sampled=True and as_shares=True"),
         ({"counts": TABLE, "noise": 1.0, "sampled": True}, "noise= and sampled=True cannot be combined"),
         ({"counts": TABLE, "noise": 1.0, "as_shares": True}, "as_shares=True"),
@@ -133,10 +135,18 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
         ({"counts": TABLE + np.outer(YES, [1, -1]) + [2, -2]}, "must not be negative"),
         ({"X": FRAME.to_dict("records"), "counts": TABLE}, r"pandas\.DataFrame\(X\)"),
         ({"X": FRAME[9:], "bags": pd.Series(BAGS), "counts": TABLE}, r"bags\.loc\[X\.index\]"),
+        *(({"counts": (YES + 0.25) * by}, "whole numbers.*proportions=") for by in (1 / 25, 100 / 23, 1 / 1000)),
         *(
-            ({"counts": (YES + 0.25) * by}, "must be whole numbers.*proportions=")
-            for by in (1 / 25, 100 / 23, 1 / 1000)
+            ({"bags": each, "counts": OF_LARGE}, "exact id")
+            for each in (1.0 * LARGE, 1.0 * LARGE.to_frame().assign(b=1))
         ),
+        ({"counts": LONG.rename({"yes": " NO"}, level=1)}, "'no'"),
+        ({"X": FRAME.assign(embedding=[[0.1, 0.2], [0.3]] * 300), "counts": TABLE}, "'embedding' is of type list"),
+        *((VOTERS | {how: True}, f"'people'.*{how}") for how in ("sampled", "as_shares")),
+        ({"rest_as": "no", "counts": TABLE}, "rest_as"),
+        ({"rest_as": " ", "counts": TABLE[["yes"]]}, "rest_as"),
+        ({"rest_as": "no", "counts": YES.to_dict()}, "rest_as"),
+        ({"rest_as": "no", "counts": RANGES}, "rest_as"),
     ],
 )
 def test_advice_fits_fault_of_counts(given: dict[str, Any], told: str) -> None:
@@ -194,14 +204,6 @@ def test_rounded_shares_may_miss_1() -> None:
         fitted(proportions=share - 0.02)
 
 
-def test_float_identifiers_are_refused() -> None:
-    bags, votes = pd.Series(NUMBER + 2**60), YES.set_axis(2**60 + np.arange(40)).to_dict()
-    assert len(fitted(bags=bags, counts=votes).bags_) == 40
-    for floats in (bags.astype(float), pd.DataFrame({"a": bags.astype(float), "b": NUMBER})):
-        with refusal("exact identifiers"):
-            fitted(bags=floats, counts=votes)
-
-
 def test_missing_count_is_named_with_remainder() -> None:
     eight: dict[str, Any] = {"X": pd.DataFrame({"age": range(40)}), "bags": np.repeat([f"b{n}" for n in range(8)], 5)}
     yes = pd.Series([4.0, 3.0, 1.0, 3.0, 2.0, 3.0, 3.0, 3.0], np.unique(eight["bags"]))
@@ -254,9 +256,8 @@ def test_advice_for_counts_in_other_forms_works(counts: Any, advice: str) -> Non
 def test_single_column_keeps_its_class(tmp_path: Path) -> None:
     """Also where that is not the last in ascending order."""
     model = fitted(counts=YES, classes=["on time", "late"])
-    model.save(tmp_path)
     renamed = TABLE.set_axis(["on time", "late"], axis=1)
-    for each in (model, LLPClassifier.load(tmp_path)):
+    for each in (model, reloaded(model, tmp_path)):
         for given in (None, YES, TABLE[["yes"]], renamed[["late"]], renamed[["on time"]]):
             assert each.disaggregate(FRAME, BAGS, counts=given)[:, 0].sum() == pytest.approx(YES.sum())
 
@@ -267,8 +268,7 @@ def test_unnamed_columns_keep_order(classes: int, tmp_path: Path) -> None:
     bags = pd.factorize(bags, sort=True)[0]  # numbers
     table = counted(bags, np.array(list("abc"))[votes]).iloc[:, ::-1]  # not ascending
     model = fitted(X=frame, bags=bags, counts=table.to_numpy(), classes=[*table])
-    model.save(tmp_path)
-    loaded, scores = LLPClassifier.load(tmp_path), model.score_bags(frame, bags, counts=table)
+    loaded, scores = reloaded(model, tmp_path), model.score_bags(frame, bags, counts=table)
     forms = [table.to_numpy(), dict(enumerate(table.to_numpy().tolist()))]
     for given in (*forms, *([table["a"].to_dict()] if classes == 2 else [])):  # a single column is that of the last
         assert np.array_equal(loaded.disaggregate(frame, bags, counts=given), model.disaggregate(frame, bags))
@@ -277,12 +277,14 @@ def test_unnamed_columns_keep_order(classes: int, tmp_path: Path) -> None:
 
 def test_key_levels_match_by_name() -> None:
     keys = pd.DataFrame({"a": NUMBER % 4, "b": NUMBER // 4})  # so that (0, 1) and (1, 0) are both bags
-    table = counted([keys["a"], keys["b"]], np.array(["no", "yes"])[VOTES]).rename_axis(columns="party")
+    table = counted([keys["a"], keys["b"]], NAMES).rename_axis(columns="party")
     share, sizes = table.div(table.sum(axis=1), axis=0), table.sum(axis=1)
     usual, long = fitted(counts=TABLE).predict_proba(FRAME), share.stack().reorder_levels(["party", "b", "a"])
-    for given in (share, share.swaplevel(), share["yes"].swaplevel(), long):  # of keys that may stand for one another
-        found = fitted(bags=keys, proportions=given, sizes=sizes.swaplevel()).predict_proba(FRAME)
-        assert np.allclose(found, usual)
+    for bags in (keys, pd.MultiIndex.from_frame(keys)):  # of keys that may stand for one another
+        for given in (share, share.swaplevel(), share["yes"].swaplevel(), long):
+            found = fitted(bags=bags, proportions=given, sizes=sizes.swaplevel()).predict_proba(FRAME)
+            assert np.allclose(found, usual)
+    assert fitted(bags=LARGE, counts=OF_LARGE).bags_.tolist() == [*OF_LARGE]  # more digits than floats have
 
 
 @pytest.mark.parametrize(
@@ -351,3 +353,122 @@ def test_expected_counts_are_not_exact_bounds() -> None:
     assert model.score_bags(FRAME, BAGS) != model.score_bags(FRAME, BAGS, counts=YES.mask(SMALL))
     groups = model.estimate(FRAME, BAGS, by=BAGS)
     assert (groups["count_min"] == 0).all()
+
+
+@pytest.mark.parametrize("argument", ["bags", "sample_weight", "by"])
+def test_overlapping_reordered_indexes_are_refused(argument: str) -> None:
+    column = (pd.Series(np.ones(600)) if argument == "sample_weight" else pd.Series(BAGS)).set_axis(range(5, 605))
+    model = fitted(
+        bags=pd.Series(BAGS, [f"row {row}" for row in range(600)]), counts=TABLE
+    )  # of another kind: in order
+    assert np.array_equal(model.predict_proba(FRAME), fitted(counts=TABLE).predict_proba(FRAME))
+    call: Any = model.estimate if argument == "by" else LLPClassifier("bag-mean-linear").fit
+    with refusal(f"^{argument} and X have different indexes: entry 0 is 5 in {argument} and 0 in X"):
+        call(**{"X": FRAME, "bags": BAGS} | ({} if argument == "by" else {"counts": TABLE}) | {argument: column})
+
+
+@pytest.mark.parametrize("argument", ["counts", "proportions", "sizes", "time"])
+def test_arrays_for_ambiguously_ordered_bags_are_refused(argument: str) -> None:
+    by_name = TABLE.set_axis([f"P{number}" for number in range(1, 41)])  # the rows are in the order of numbers
+    given: dict[str, Any] = {"X": FRAME, "bags": [f"P{number}" for number in 1 + NUMBER], "counts": by_name}
+    given[argument] = by_name.to_numpy() if argument == "counts" else SHARES["yes"].tolist()
+    if argument == "proportions":
+        del given["counts"]
+    call: Any = choose if argument == "time" else LLPClassifier("bag-mean-linear").fit
+    with refusal(rf"^{argument} without names .*'P1', 'P10', "):
+        call(**given)
+    with refusal(r"\(40\).*\(0\).*1 lower") as error:
+        fitted(bags=1 + NUMBER, counts=TABLE.reset_index(drop=True))
+    assert "drop" not in str(error.value)
+
+
+def test_order_of_bags_is_clear_for_numbers_and_for_texts_that_appear_sorted() -> None:
+    for names in (["01.02.2024", "25.01.2024", "26.01.2024"], [("S0", "P0"), ("S0", "P4"), ("S1", "P1")]):
+        for appearing in ([1, 0, 2], [1, 2, 0], [0, 2, 1]):
+            with refusal("counts"):
+                _require_clear_order("counts", names, np.array(appearing))
+            _require_clear_order("counts", [1, 2, 10], np.array(appearing))
+        _require_clear_order("counts", names, np.array([0, 0, 1, 2, -1]))
+
+
+@pytest.mark.parametrize("names", [[0.0, 1.0], ["no", "yes"], ["Nein", "Ja"]], ids=["numbers", "classes", "texts"])
+@pytest.mark.parametrize(("errors", "gaps", "refused"), [(0.0, 0.0, 0.0), (0.03, 0, 0), (0, 0.15, 0), (0, 0, 0.05)])
+def test_label_among_features_is_warned_of(names: list[Any], errors: float, gaps: float, refused: float) -> None:
+    rng, row = np.random.default_rng(0), np.arange(600)
+    answer = pd.Series(np.array(names)[np.where(rng.random(600) < errors, 1 - VOTES, VOTES)])
+    answer = answer.mask(rng.random(600) < gaps)
+    answer = answer.mask(rng.random(600) < refused, 9.0 if names[0] == 0 else "refused")
+    with warned("label", match="column 'vote'"):
+        fitted(X=FRAME.assign(vote=answer), counts=TABLE)
+    other_shares = np.where(row % 3, "no", "yes")
+    no_classes = np.where((VOTES + (row % 9 == 0)) % 2, "high", "low")
+    frame = FRAME.assign(vote=rng.permutation(answer), coin=row % 2, answer=other_shares, nearly=no_classes)
+    with silent("label"):
+        fitted(X=frame, counts=TABLE)
+
+
+@pytest.mark.parametrize("given", [{}, {"sampled": True}, {"as_shares": True}], ids=["all", "sampled", "as_shares"])
+def test_total_column_is_not_a_class(given: dict[str, Any]) -> None:
+    nearly = SIZES + (np.arange(40) == 3)
+    large = TABLE.assign(no=TABLE["no"] + 200, tests=nearly + 200 + np.arange(40) % 3 - 1)
+    for counts, told in (
+        (TABLE[["yes"]].assign(tests=SIZES), "number of rows of every bag"),
+        (TABLE[["yes"]].assign(tests=nearly), ".*nearly every bag"),
+        (TABLE.assign(tests=nearly), ".*nearly every bag"),
+        (large, "sum"),
+    ):
+        with refusal(f"^class 'tests' is the {told}"):
+            fitted(counts=counts, **given)
+    with refusal("^class 'tests' is the sum of the other classes"):
+        fitted(X=FRAME[::2], bags=BAGS[::2], counts=TABLE.assign(tests=SIZES), **given or {"sampled": True})
+    assert (fitted(counts=TABLE.assign(no=10, yes=10), as_shares=True).bag_counts_ > 0).all()
+
+
+def test_probable_total_is_warned_of() -> None:
+    registered = 20 * SIZES + np.arange(40) % 20
+    votes = pd.DataFrame({"votes_yes": 20 * YES, "registered": registered})
+    for table in (votes, (20 * TABLE).assign(people=registered)):
+        with warned("total", match=f"class '{table.columns[-1]}'"):
+            fitted(counts=table, sampled=True)
+    with silent("total"):
+        fitted(counts=20 * TABLE[["yes"]], sampled=True, sizes=registered)
+        fitted(counts=pd.DataFrame({"none": 20 * SIZES, "some": YES, "other": 1}), sampled=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "near"),
+    [
+        ("01", "1", True),
+        ("Mt Zion 3", "Mt. Zion 3", True),
+        ("Saint Louis", "St. Louis", True),
+        ("Zürich", "ZURICH", True),
+        (("7", "a"), (7, "A"), True),
+        (pd.Timestamp("2024-01-31"), "2024-01-31", True),
+        ("D1", "D2", False),
+        ("2016-11", "2016-01", False),
+    ],
+)
+def test_near_names_are_found(name: Any, other: Any, near: bool) -> None:
+    assert near_names(["new", name], ["old", other]) == (f"{name!r} is nearly {other!r}" if near else "")
+
+
+@pytest.mark.parametrize(
+    ("unit", "noise", "at_random"), [(5, "1.44", False), (10, "2.89", False), (3, "1.15", True), (5, "2", True)]
+)
+def test_rounded_counts_name_their_noise(unit: int, noise: str, at_random: bool) -> None:
+    up = np.random.default_rng(0).random(TABLE.shape) if at_random else 0.5
+    rounded = np.floor(TABLE / unit + up) * unit
+    with refusal(f"rounded to {unit}.*{noise}"):
+        fitted(counts=rounded)
+    with silent("large noise"):
+        assert fitted(counts=rounded, noise=float(noise)).bag_counts_.shape == TABLE.shape
+    with warned("large noise", match="deviation of 500"):
+        fitted(counts=TABLE, noise=500.0)
+
+
+def test_rest_of_the_rows_becomes_a_class() -> None:
+    dropped = {"counts": TABLE.rename(columns={"no": "other"}), "classes": ["yes"], "unmatched": "drop"}
+    for given in ({"counts": TABLE[["yes"]]}, dropped):
+        rest = fitted(**given, rest_as="no")
+        assert [*rest.classes_] == ["no", "yes"]
+        assert np.array_equal(rest.bag_counts_, TABLE)

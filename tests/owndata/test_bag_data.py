@@ -29,13 +29,15 @@ def fit(bags: Any, method: str = "bag-mean-linear", frame: Any = FRAME, **given:
 
 
 @pytest.mark.parametrize("form", [lambda table: table[[1, 0]], lambda table: table[1].to_dict()])
-def test_several_groupings_equal_copies_of_rows(form: Any) -> None:
+def test_several_groupings_equal_copies_of_rows_without_their_columns(form: Any) -> None:
     twice = pd.concat([FRAME, FRAME], ignore_index=True)
     plain = fit(np.concatenate([DISTRICT, GROUP]), frame=twice, counts=pd.concat(TABLES))
-    found = fit([DISTRICT, GROUP], counts=[form(table) for table in TABLES])
-    assert np.allclose(found.predict_proba(FRAME), plain.predict_proba(FRAME))
-    assert found.groupings_ == 2
+    frame, counts = FRAME.assign(district=DISTRICT, group=GROUP), [form(table) for table in TABLES]
+    found = fit([DISTRICT, GROUP], frame=frame, counts=counts)
+    assert np.allclose(found.predict_proba(frame), plain.predict_proba(FRAME))
+    assert (found.groupings_, found.key_features_) == (2, ["district", "group"])
     assert {*found.bags_} == {*DISTRICT, *GROUP}
+    assert fit([DISTRICT, GROUP], frame=frame, counts=counts, keep_key=True).n_features_in_ == FRAME.shape[1] + 2
 
 
 def test_weights_apply_to_each_grouping() -> None:
@@ -46,12 +48,16 @@ def test_weights_apply_to_each_grouping() -> None:
     assert found.key_features_ == ["people"]
 
 
-def test_bag_columns_are_no_features_unless_kept() -> None:
-    frame = FRAME.assign(district=DISTRICT, group=GROUP)
-    found = fit([DISTRICT, GROUP], frame=frame, counts=TABLES)
-    assert found.key_features_ == ["district", "group"]
-    assert np.allclose(found.predict_proba(frame), fit([DISTRICT, GROUP], counts=TABLES).predict_proba(FRAME))
-    assert fit([DISTRICT, GROUP], frame=frame, counts=TABLES, keep_key=True).n_features_in_ == FRAME.shape[1] + 2
+def test_groupings_with_different_totals_are_named() -> None:
+    by_group = counted(GROUP, np.array(["no", "yes"])[VOTES])
+    with silent("disagreeing groupings"):
+        fit([DISTRICT, GROUP], counts=[COUNTS, by_group])
+    with warned("disagreeing groupings", match="'no' add up to"):
+        fit([DISTRICT, GROUP], counts=[COUNTS, by_group + np.outer(np.arange(6) == 0, [5, -5])])
+    moved = COUNTS + np.outer((np.arange(20) == 0) * 1.0 - (np.arange(20) == 19), [5, -5])
+    north, is_north = (np.where(each < "d10", "north", "south") for each in (BAGS, moved.index))
+    with warned("disagreeing groupings", match="in bag 'north' is"):
+        fit([DISTRICT, north], counts=[COUNTS, moved.groupby(is_north).sum()])
 
 
 @pytest.mark.parametrize(
@@ -135,6 +141,8 @@ def test_whole_weights_equal_repeated_rows(method: str) -> None:
     people, weights = (CELLS.iloc[OFTEN].reset_index(drop=True), BAG[OFTEN]), dict[str, Any](sample_weight=PEOPLE)
     with silent("rounded weights"):
         model, plain = weighted(method), fit(people[1], method, people[0], counts=TABLE)
+    with refusal("sample_weight="):
+        model.disaggregate(CELLS, BAG)
     for bags in (None, BAG):
         assert np.allclose(model.predict_proba(CELLS, bags), plain.predict_proba(CELLS, bags), atol=1e-6)
     assert model.bag_sizes_.tolist() == plain.bag_sizes_.tolist() == np.bincount(BAG, PEOPLE).tolist()
@@ -207,15 +215,6 @@ def test_large_weights_are_scaled_and_estimates_rescaled(monkeypatch: pytest.Mon
 def test_impossible_weights_are_refused(weight: Any, told: str) -> None:
     with refusal(told):
         weighted(sample_weight=weight)
-
-
-def test_weight_column_is_no_feature() -> None:
-    rows = CELLS.assign(people=PEOPLE)
-    model = weighted(frame=rows, sample_weight=rows["people"])
-    assert (model.key_features_, list(model.feature_names_in_)) == (["people"], [*CELLS])
-    assert np.array_equal(model.predict_proba(rows), weighted().predict_proba(CELLS))
-    with refusal("sample_weight="):
-        model.disaggregate(CELLS, BAG)
 
 
 def test_dropped_bag_drops_its_weights() -> None:

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from bagged import in_bags, rows_of
 from bench import refusal
-from districts import counted, people
+from districts import counted, people, reloaded
 from rich.console import Console
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -89,13 +89,11 @@ def test_cross_validated_probabilities_are_those_of_held_out_bags() -> None:
         cross_val_score(model, FRAME, BAGS, params={"counts": TABLE}, error_score="raise")
 
 
-def test_tuples_of_an_index_are_bags() -> None:
-    bags = pd.MultiIndex.from_tuples([("north" if bag < "d05" else "south", bag) for bag in BAGS])
-    counts = TABLE.set_axis(bags.unique().sort_values())
-    assert fitted(FRAME, bags, counts).bags_.tolist() == [*counts.index]
-
-
-def test_estimator_clones_with_parameters() -> None:
+def test_estimator_clones_with_parameters_and_nested_one_keeps_others() -> None:
+    model = LLPClassifier("dllp", params={"weight_decay": 0.1}).set_params(params__learning_rate=0.01, epochs=3)
+    assert (model.params, model.epochs) == ({"weight_decay": 0.1, "learning_rate": 0.01}, 3)
+    with pytest.raises(ValueError, match="nonsense"):
+        model.set_params(nonsense__x=1)
     model = LLPClassifier("count-gbdt", params={"trees": 100}, random_state=3)
     assert model.fit(FRAME, BAGS, counts=TABLE) is model
     fresh = clone(model)
@@ -144,19 +142,11 @@ def test_grid_search_scores_held_out_bags(counts: Any) -> None:
     assert search(pipeline, grid, bag_scorer, **given).best_params_ == {"llpclassifier__params": {"strength": 1.0}}
 
 
-def test_nested_parameter_keeps_others() -> None:
-    model = LLPClassifier("dllp", params={"weight_decay": 0.1}).set_params(params__learning_rate=0.01, epochs=3)
-    assert (model.params, model.epochs) == ({"weight_decay": 0.1, "learning_rate": 0.01}, 3)
-    with pytest.raises(ValueError, match="nonsense"):
-        model.set_params(nonsense__x=1)
-
-
 def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
     model = fitted()
     expected = model.score_bags(FRAME, BAGS, counts=TABLE)
     assert model.score_bags(FRAME, BAGS) == expected
-    model.save(tmp_path)
-    assert LLPClassifier.load(tmp_path).score_bags(FRAME, BAGS) == pytest.approx(expected)
+    assert reloaded(model, tmp_path).score_bags(FRAME, BAGS) == pytest.approx(expected)
     with refusal("new"):
         model.score_bags(FRAME[:20], ["new"] * 20)
     some = FRAME[BAGS < "d04"], BAGS[BAGS < "d04"]
@@ -169,16 +159,12 @@ def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
 
 def test_attributes_and_tags_follow_scikit_learn() -> None:
     model = fitted()
-    assert model.n_features_in_ == 4
-    assert list(model.feature_names_in_) == ["age", "owns", "town", "job"]
+    assert (model.n_features_in_, *model.feature_names_in_) == (4, "age", "owns", "town", "job")
     assert np.array_equal(model.predict_proba(FRAME[FRAME.columns[::-1]]), model.predict_proba(FRAME))
     tags = model.__sklearn_tags__()
-    assert tags.estimator_type == "classifier"
-    assert tags.input_tags.allow_nan
-    assert tags.input_tags.categorical
+    assert (tags.estimator_type, tags.input_tags.allow_nan, tags.input_tags.categorical) == ("classifier", True, True)
     model = fitted(array := FRAME[["age"]].to_numpy())
-    assert not hasattr(model, "feature_names_in_")
-    assert model.predict(array).shape == (300,)
+    assert (hasattr(model, "feature_names_in_"), model.predict(array).shape) == (False, (300,))
 
 
 def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, BaggedRows]:
@@ -204,19 +190,15 @@ def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch)
         assert coarse_criteria(proba, ragged) == pytest.approx({name: expected[name] for name in names})
 
 
-def test_large_bags_train_networks_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_bags_train_networks_in_parts_and_are_not_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     _, ragged = bagged()
     monkeypatch.setattr(fitting, "_LARGEST_IN_STEP", 4)
     parts = fitting._in_parts(ragged, np.random.default_rng(0))
-    assert parts.sizes.max() == 4
-    assert sorted(parts.bag_by_bag) == list(range(60))
+    assert (parts.sizes.max(), sorted(parts.bag_by_bag)) == (4, [*range(60)])
     whole = ragged.bag_of_row[[rows[0] for rows in parts.index]]
     assert all((ragged.bag_of_row[rows] == bag).all() for rows, bag in zip(parts.index, whole, strict=True))
     assert np.allclose(parts.proportions, ragged.proportions[whole])
     assert np.array_equal(parts.known, ragged.known[whole])
-
-
-def test_large_bags_are_not_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "MOST_PADDED", 100)
     of_row = np.append(np.repeat(np.arange(60), 2), np.full(500, 60))
     bags = replace(bagged(rows=620)[1], index=BagLabels(of_row, [*range(61)]).index(), counts=np.ones((61, 2)))
@@ -235,13 +217,10 @@ def test_large_bag_causes_little_padding(method: str, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(BaggedRows, "padded", watched)
     monkeypatch.setattr(fitting, "MOST_PADDED", 10_000)
-    frame, _, votes = people(2000, 10)
-    bags = np.arange(2000).clip(max=1000)
+    (frame, _, votes), bags = people(2000, 10), np.arange(2000).clip(max=1000)
     table = counted(bags, votes)
-    settings: dict[str, Any] = (
-        {"params": {"trees": 100}} if method == "count-gbdt" else {"epochs": 1, "bags_per_step": 16}
-    )
-    model = LLPClassifier(method, **settings).fit(frame, bags, counts=table)
+    params = {"trees": 100} if method == "count-gbdt" else None
+    model = LLPClassifier(method, params=params, epochs=1, bags_per_step=16).fit(frame, bags, counts=table)
     assert isinstance(model._known.index, Ragged)
     model.score_bags(frame, bags, counts=table)
     assert max(cells) < 10_000

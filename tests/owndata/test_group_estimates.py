@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from districts import counted, people, warned
+from bench import refusal
+from districts import counted, people, reloaded, silent, warned
 from scipy.special import expit
 
 from llpbench import LLPBenchError, LLPClassifier, cross_table
@@ -109,8 +110,7 @@ def test_estimates_repeat_with_seed_and_after_saving(sampled: bool, tmp_path: Pa
     frame, bags, votes = people(600, 20)
     model = gp(frame, bags, counted(bags, votes) * (3 if sampled else 1), sampled=sampled)
     found = model.estimate(frame, bags, "job")
-    model.save(tmp_path / "model")
-    again = LLPClassifier.load(tmp_path / "model").estimate(frame, bags, "job")
+    again = reloaded(model, tmp_path).estimate(frame, bags, "job")
     pd.testing.assert_frame_equal(found, again, rtol=1e-6)
     assert (found["count_min"] == 0).all() == sampled, "rows that are a sample have no bounds"
     assert (found["count_max"] == found["rows"]).all() == sampled
@@ -118,11 +118,24 @@ def test_estimates_repeat_with_seed_and_after_saving(sampled: bool, tmp_path: Pa
 
 def test_impossible_estimates_are_refused(fitted: Any) -> None:
     model, frame, bags, votes = fitted
-    with pytest.raises(LLPBenchError, match="'job'"):
+    with refusal("'job'"):
         model.estimate(frame, pd.Series(bags, name="job"), "job")
     linear = LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counted(bags, votes))
-    with pytest.raises(LLPBenchError, match="bag-gp"):
+    with refusal("bag-gp"):
         linear.estimate(frame, bags, "job")
+    bags = np.where(bags == "d03", "all", bags)
+    with refusal("'all'"):
+        linear.fit(frame, bags, counts=counted(bags, votes)).estimate(frame, bags, "job")
+
+
+def test_groups_whose_counts_are_known_are_named() -> None:
+    frame, bags, votes = people(600, 20)
+    job = frame["job"].fillna("z")
+    model = gp(frame, [bags, job], [counted(bags, votes), counted(job, votes)])
+    with warned("known groups", match="3 groups are bags of fit"):
+        model.estimate(frame, bags, job)
+    with silent("known groups"):
+        model.estimate(frame, bags, pd.Series(bags, name="group"))
 
 
 def test_intervals_cover_simulated_truth() -> None:
@@ -248,5 +261,5 @@ def test_shares_among_some_classes_cover_the_truth(few: bool) -> None:
     assert found["share_max"].to_numpy() == pytest.approx(np.maximum(found["share_max"], true))
     assert ((found["share_lower"] <= true + 1e-9) & (true <= found["share_upper"] + 1e-9)).mean() > 0.93
     for among in (["ann"], ["ann", "eve"]):
-        with pytest.raises(LLPBenchError, match="two classes"):
+        with refusal("two classes"):
             model.estimate(frame, zone, "woman", among=among)

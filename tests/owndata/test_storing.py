@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench import as_they_were, refusal
-from districts import counted, people
+from districts import counted, people, reloaded
 
 from llpbench import LLPClassifier
 from llpbench.core.registry import load_plugin
@@ -46,8 +46,7 @@ def fitted(method: str, classes: int = 2) -> LLPClassifier:
 )
 def test_loaded_model_predicts_same(method: str, classes: int, tmp_path: Path) -> None:
     model = fitted(method, classes)
-    model.save(tmp_path)
-    found = LLPClassifier.load(tmp_path)
+    found = reloaded(model, tmp_path)
     new, bags, _ = people(100, 12, seed=1)
     for of_rows in (None, bags):
         assert np.array_equal(found.predict_proba(new, of_rows), model.predict_proba(new, of_rows))
@@ -73,8 +72,7 @@ def test_loaded_model_keeps_ensemble_classes_and_keys(tmp_path: Path) -> None:
     assert found.classes_.tolist() == ["no", "yes"]
     assert np.array_equal(found.disaggregate(FRAME, keys), model.disaggregate(FRAME, keys))
     assert np.array_equal(found.assign(FRAME, keys), model.assign(FRAME, keys))
-    found.save(tmp_path / "again")  # and once more
-    assert np.array_equal(LLPClassifier.load(tmp_path / "again").predict(FRAME), model.predict(FRAME))
+    assert np.array_equal(reloaded(found, tmp_path / "again").predict(FRAME), model.predict(FRAME))  # once more
 
 
 def test_saved_model_has_no_row(tmp_path: Path) -> None:
@@ -99,16 +97,10 @@ def test_what_cannot_be_stored_is_named(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    fitted("count-gbdt").save(folder := tmp_path_factory.mktemp("saved"))
-    return folder
-
-
 @pytest.fixture
-def folder(saved: Path, tmp_path: Path) -> Path:
-    """A folder with a model, for a test to change."""
-    return Path(shutil.copytree(saved, tmp_path / "model"))
+def folder(files: Path, tmp_path: Path) -> Path:
+    """A folder with a model of count-gbdt, for a test to change."""
+    return Path(shutil.copytree(files / "fitted", tmp_path / "model"))
 
 
 def rewritten(folder: Path, change: Callable[[Any], Any], part: str = "schema.json") -> None:
@@ -134,14 +126,11 @@ def forged(folder: Path, **node: Any) -> None:
     rewritten(folder, lambda schema: schema | {"content": schema["content"] | {"model": {"__id__": 1, **node}}})
 
 
-def cut(folder: Path) -> None:
-    (folder / storing.FILE).write_bytes((folder / storing.FILE).read_bytes()[:-100])
-
-
-def flip(folder: Path) -> None:
+def cut(folder: Path, *, end: int, flipped: int = 0) -> None:
+    """Cut the file, and change a bit in its middle."""
     data = bytearray((folder / storing.FILE).read_bytes())
-    data[len(data) // 2] ^= 1
-    (folder / storing.FILE).write_bytes(data)
+    data[len(data) // 2] ^= flipped
+    (folder / storing.FILE).write_bytes(data[:end])
 
 
 def bomb(folder: Path) -> None:
@@ -155,8 +144,8 @@ def bomb(folder: Path) -> None:
     ("harm", "told"),
     [
         (lambda folder: (folder / storing.FILE).unlink(), "has no model.skops"),
-        (cut, "damaged"),
-        (flip, "Fit it again"),
+        (partial(cut, end=-100), "damaged"),
+        (partial(cut, end=10**9, flipped=1), "Fit it again"),
         (bomb, "unpacks from"),
         (partial(headed, format=99), "another format"),
         (partial(headed, source="0"), "other code of 'count-gbdt'"),
@@ -199,10 +188,10 @@ def test_full_disk_keeps_the_old_model(folder: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("name", ["model.json", "letter.txt"])
-def test_folder_with_other_files_is_refused(name: str, saved: Path, tmp_path: Path) -> None:
+def test_folder_with_other_files_is_refused(name: str, files: Path, tmp_path: Path) -> None:
     (tmp_path / name).write_text("text")
     with refusal(re.escape(str(tmp_path))):
-        LLPClassifier.load(saved).save(tmp_path)
+        LLPClassifier.load(files / "fitted").save(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
@@ -231,11 +220,9 @@ def test_plugin_model_needs_its_file(tmp_path: Path) -> None:
     with as_they_were():
         load_plugin(tmp_path / "nearer.py")
         model = LLPClassifier("nearer").fit(FRAME, BAGS, counts=counted(BAGS, VOTES))
-        model.save(tmp_path / "model")
-        loaded = LLPClassifier.load(tmp_path / "model")
-        assert np.array_equal(loaded.predict_proba(FRAME), model.predict_proba(FRAME))
+        found = [reloaded(model, tmp_path / "model")]
     with refusal(r"needs method 'nearer' .*--plugin FILE\.py"):
         LLPClassifier.load(tmp_path / "model")
     load_plugin(tmp_path / "nearer.py")
-    loaded = LLPClassifier.load(tmp_path / "model")
-    assert np.array_equal(loaded.predict_proba(FRAME), model.predict_proba(FRAME))
+    for loaded in (*found, LLPClassifier.load(tmp_path / "model")):
+        assert np.array_equal(loaded.predict_proba(FRAME), model.predict_proba(FRAME))
