@@ -14,6 +14,7 @@ import click
 from llpbench.cli import reading_options as common
 from llpbench.cli.options import AnyPath, Command, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, percent, print_table, show_texts
+from llpbench.cli.reading_options import column_option, file_option, names_option
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
 from llpbench.tables.column_names import csv_parts
@@ -122,10 +123,10 @@ _APPLYING_OPTIONS = (
     click.argument("model", type=_PATH),
     click.argument("rows", type=_PATH),
     common.bag_options(required=False),
-    common.file_option("--bags", help="Table with counts of bags that were not in llpbench fit."),
-    common.column_option("--weight-column", help="Column of ROWS with weights, as in llpbench fit."),
+    file_option("--bags", help="Table with counts of bags that were not in llpbench fit."),
+    column_option("--weight-column", help="Column of ROWS with weights, as in llpbench fit."),
     click.option("--drop-unmatched", is_flag=True, help="Drop rows whose bag is missing or has no counts."),
-    common.file_option("--out", required=True, help="File of the result: .csv or .parquet."),
+    file_option("--out", required=True, help="File of the result: .csv or .parquet."),
     common.out_of_core_option,
     common.format_options,
     plugin_option,
@@ -168,11 +169,11 @@ def predict(files: _Files, whole_bags: bool) -> int:
     )
 )
 @_applying
-@common.names_option("--by", required=True, help="Columns of ROWS; each combination of their values is a group.")
+@names_option("--by", required=True, help="Columns of ROWS; each combination of their values is a group.")
 @click.option("--where", multiple=True, metavar="NAME=VALUE", help="Lines to print, such as sex=F. The file has all.")
 @click.option("--among", multiple=True, metavar="CLASSES", help="Give shares among these classes only. [default: all]")
-@common.file_option("--plot", help="Plot of the groups in all bags: .png, .svg or .pdf.")
-@common.column_option("--class", "label", help="Class of the plot. [default: the last]")
+@file_option("--plot", help="Plot of the groups in all bags: .png, .svg or .pdf.")
+@column_option("--class", "label", help="Class of the plot. [default: the last]")
 def estimate(files: _Files, by: _Names, where: _Names, among: _Names, plot: Path | None, label: str | None) -> int:
     """Estimate counts and shares of groups, with intervals.
 
@@ -252,8 +253,8 @@ def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
 
 @click.command(cls=Command, examples=("llpbench effects model", "llpbench effects model --class yes --out effects.svg"))
 @click.argument("model", type=_PATH)
-@common.column_option("--class", "label", help="Class whose effects are shown. [default: the last]")
-@common.file_option("--out", default="effects.png", show_default=True, help="Plot: .png, .svg or .pdf.")
+@column_option("--class", "label", help="Class whose effects are shown. [default: the last]")
+@file_option("--out", default="effects.png", show_default=True, help="Plot: .png, .svg or .pdf.")
 @plugin_option
 def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) -> int:
     """Show the strongest effects of features.

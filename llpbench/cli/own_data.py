@@ -15,6 +15,7 @@ from llpbench.cli import FAILED
 from llpbench.cli import reading_options as common
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, show_texts
+from llpbench.cli.reading_options import column_option, file_option, names_option, number_option
 from llpbench.core.errors import LLPBenchError, warn
 from llpbench.core.text import plural
 from llpbench.tables.column_names import csv_parts
@@ -29,23 +30,19 @@ _PATH = AnyPath(path_type=Path)
 _flag = functools.partial(click.option, is_flag=True)
 _LEARNING_OPTIONS = (
     click.argument("rows", type=_PATH),
-    common.file_option(
-        "--bags", required=True, multiple=True, help="Table with a row for each bag; fit accepts several."
-    ),
+    file_option("--bags", required=True, multiple=True, help="Table with a row for each bag; fit accepts several."),
     common.bag_options(required=True),
-    common.number_option("--seed", default=0, help="Random seed."),
-    common.column_option("--size-column", help="Column of BAGS with the number of rows of the whole bag."),
-    common.names_option(
-        "--classes", help="Both classes, the counted one last; with several columns, the classes to use."
-    ),
-    common.column_option("--rest-as", help="Add a class: the rows of a bag that no other class counts."),
+    number_option("--seed", default=0, help="Random seed."),
+    column_option("--size-column", help="Column of BAGS with the number of rows of the whole bag."),
+    names_option("--classes", help="Both classes, the counted one last; with several columns, the classes to use."),
+    column_option("--rest-as", help="Add a class: the rows of a bag that no other class counts."),
     _flag("--sampled", help="ROWS is only a sample of the rows of each bag."),
     _flag("--as-shares", help="Use only the shares of counts, which describe other people or have other units."),
-    common.column_option("--weight-column", help="Column of ROWS with the number of people that a row stands for."),
+    column_option("--weight-column", help="Column of ROWS with the number of people that a row stands for."),
     click.option(
         "--noise", default=0.0, metavar="DEVIATION", help="Standard deviation of noise in counts (Laplace: 1.414 b)."
     ),
-    common.names_option("--leave-out", help="Columns of ROWS that are not used as features."),
+    names_option("--leave-out", help="Columns of ROWS that are not used as features."),
     _flag("--keep-key", help="Use the columns that name bags as features, too."),
     click.option("--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: number or text."),
     _flag("--drop-unmatched", help="Drop rows and bags without each other, and classes that --classes does not name."),
@@ -62,8 +59,8 @@ def _learning(command: Any) -> Any:
     @functools.wraps(command)
     def called(plugin: tuple[str, ...], **given: Any) -> Any:
         load_plugins(plugin)
-        facts = {name: given.pop(name) for name in [*given] if name in _READ}
-        features, data, read = _read(seed=given["seed"], **facts)
+        options = {name: given.pop(name) for name in [*given] if name in _READ}
+        features, data, read = _read(seed=given["seed"], **options)
         return command(features=features, data=data, read=read, **given)
 
     return add_options(called, _LEARNING_OPTIONS)
@@ -166,17 +163,17 @@ _READ = {*inspect.signature(_read).parameters, "rest_as", "sampled", "as_shares"
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
 @common.out_of_core_option
-@common.number_option(
+@number_option(
     "--most-rows",
     type=click.IntRange(min=2),
     default=10_000_000,
     help="With --out-of-core: largest number of rows in memory. Of more rows, whole bags are drawn at random.",
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Hyperparameter of the method.")
-@common.column_option("--encoder", default="mlp", help="Encoder of a network. [default: mlp]")
-@common.column_option("--numbers", help="Scaling of numbers: z, scores (normal scores) or robust. [default: by method]")
+@column_option("--encoder", default="mlp", help="Encoder of a network. [default: mlp]")
+@column_option("--numbers", help="Scaling of numbers: z, scores (normal scores) or robust. [default: by method]")
 @click.option("--pretraining", default="none", show_default=True, metavar="NAME", help="Pretraining of an encoder.")
-@common.number_option("--ensemble", default=1, type=click.IntRange(min=1), help="Number of models that are averaged.")
+@number_option("--ensemble", default=1, type=click.IntRange(min=1), help="Number of models that are averaged.")
 def fit(
     features: DataFrame, data: BagData, read: Any, out: Path, method: str, settings: tuple[str, ...], **others: Any
 ) -> int:
@@ -237,13 +234,9 @@ def fit(
     metavar="NAMES",
     help="Methods to compare. [default: auto,bag-gp,count-gbdt,bag-mean-linear,bag-soft-label-gbdt,dllp]",
 )
-@common.column_option(
-    "--time-column", help="Time of a bag, in BAGS or ROWS. Later bags are predicted from earlier ones."
-)
-@common.number_option("--folds", default=5, help="Number of parts that bags are split into.")
-@common.number_option(
-    "--repeats", type=int, help="Number of random splits into parts. [default: 2; with --time-column 1]"
-)
+@column_option("--time-column", help="Time of a bag, in BAGS or ROWS. Later bags are predicted from earlier ones.")
+@number_option("--folds", default=5, help="Number of parts that bags are split into.")
+@number_option("--repeats", type=int, help="Number of random splits into parts. [default: 2; with --time-column 1]")
 def choose(
     features: DataFrame, data: BagData, read: Any, methods: str | None, folds: int, repeats: int | None, seed: int
 ) -> int:

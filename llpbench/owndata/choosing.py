@@ -195,7 +195,7 @@ def choose(
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
     working = [name for name in candidates if name not in failures]
     reference = union if union in working else str(by_fold.groupby("method")[DECIDES].mean()[working].idxmin())
-    known = ~np.isnan(found).any(axis=1)
+    known = ~np.isnan(found).any(axis=1)  # the ratio is that of held-out to training bags, mean over folds
     ratio = float(np.mean([len(part.held) / (part.train & known).sum() for part in parts[:finished]]))
     boards = {name: compared(by_fold, name, ratio).set_index("method") for name in working}
     unsure = {name for name, each in boards.items() if each.loc[YARDSTICK, "high"] >= 0}

@@ -268,7 +268,7 @@ def _fit_networks(
     weights = []
     for number, outcome in enumerate(population.train()):
         if outcome.failure:
-            raise LLPBenchError(f"{settings._method!r} failed: {outcome.failure}. Try a lower learning_rate.")
+            raise LLPBenchError(f"method {settings._method!r} failed: {outcome.failure}. Try a lower learning_rate.")
         chosen = outcome.selected[GUIDES["coarse"]].weights
         network = population.stack.write_out(chosen, population.state.buffers, number)
         weights.append({key: value.detach().cpu().numpy().copy() for key, value in network.state_dict().items()})
