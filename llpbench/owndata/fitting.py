@@ -47,8 +47,8 @@ YARDSTICK = "bag-share"
 _FEWEST_HELD_OUT = 5
 """Smallest number of held-out bags, if there are twice as many."""
 _SMALL = 100_000
-"""Largest number of rows of a small table, of which only independent computations share threads: those of one
-computation would wait for each other if processors are busy."""
+"""Largest number of rows of a small table. Only independent computations share it: threads of a single one would wait
+for each other if processors are busy."""
 MOST_PADDED = 2**24
 """Largest size of a padded group of held-out bags, bags x longest x classes."""
 _LARGEST_IN_STEP = 2048
