@@ -61,10 +61,6 @@ def table(people: pd.DataFrame) -> Table:
 
 
 @pytest.fixture
-def declare() -> Callable[..., None]:
+def declare() -> Callable[..., Any]:
     """Register a dataset for this test: `declare(name, target="rich", ...)`."""
-
-    def declare(name: str, prepare: Callable[[Any], Any] = lambda frame: frame, **facts: Any) -> None:
-        register_dataset(name, **facts)(prepare)
-
-    return declare
+    return lambda name, prepare=lambda frame: frame, **facts: register_dataset(name, **facts)(prepare)

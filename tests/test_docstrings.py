@@ -12,7 +12,7 @@ import llpbench
 VALUES = {
     *("BaggedRows", "Bags", "FloatArray", "IntArray", "Rows", "Schema", "Table", "LLPBenchError", "losses"),
     *("Member", "Method", "MethodParams", "DirectParams", "Now", "Pairs", "Phase", "Reports", "Stage", "Model"),
-    *("Encoder", "Encoding", "Predictor", "Network", "Random", "OpenML", "Parquet", "Results"),
+    *("CrossTable", "Encoder", "Encoding", "Predictor", "Network", "Random", "OpenML", "Parquet", "Results"),
     *("register_bagging", "register_dataset", "register_encoder", "register_method", "register_suite"),
 }
 """names that users do not call, or whose examples are whole files (`docs/author.md`, executed by `test_docs.py`)"""

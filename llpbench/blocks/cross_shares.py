@@ -59,11 +59,15 @@ class CrossShares:
 class CrossLikelihood:
     """The likelihood of people by group [precincts, groups] and by outcome [precincts, outcomes].
 
-    `weights` [precincts] multiply likelihoods. `covariates` [precincts, covariates] have mean 0 and unit variance.
+    `weights` [precincts] multiply likelihoods. `covariates` [precincts, covariates] get mean 0 and unit variance.
     """
 
     def __init__(self, groups: FloatArray, outcomes: FloatArray, weights: FloatArray, covariates: FloatArray) -> None:
-        self.groups, self.outcomes, self.covariates = groups, outcomes, covariates
+        self.groups, self.outcomes = groups, outcomes
+        often = weights * groups.sum(axis=1)
+        centred = covariates - (often @ covariates) / often.sum()
+        spread = np.sqrt(often @ centred**2 / often.sum())
+        self.covariates = centred / np.where(spread > 0, spread, 1.0)
         self.pairs = groups * np.maximum(groups - 1, 0)
         number = outcomes.shape[1]
         self.weights = weights[:, None] * (number - 1) / number

@@ -8,7 +8,7 @@ import click
 
 from llpbench.cli.options import CROSS_TABLE, AnyPath, Command
 from llpbench.cli.output import echo, percent, show_texts
-from llpbench.cli.reading_options import Formats, format_options, warnings_as_lines
+from llpbench.cli.reading_options import Formats, format_options
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 
@@ -66,7 +66,6 @@ def estimate_table(
     systematically with a precinct's composition. A warning tests a part of it.
     """
     import pandas as pd
-    from pandas.api.types import is_numeric_dtype
 
     from llpbench.owndata.cross_tables import NUMBERS, SHARES, cross_table
     from llpbench.owndata.group_estimates import ALL
@@ -92,24 +91,20 @@ def estimate_table(
 
     def numbers(*names: str) -> pd.DataFrame:
         """Return columns of numbers, which may be texts such as 1,456."""
-        columns = {name: column_of(frame, name, precincts) for name in names}
-        decimal = formats.rows.decimal
-        return pd.DataFrame(
-            {name: it if is_numeric_dtype(it) else as_numbers(it, decimal=decimal) for name, it in columns.items()}
-        )
+        columns = (as_numbers(column_of(frame, name, precincts), decimal=formats.rows.decimal) for name in names)
+        return pd.DataFrame(dict(zip(names, columns, strict=True)))
 
     people, votes, causes = (split_names(given, [*frame.columns]) for given in (groups, outcomes, covariates))
-    with warnings_as_lines():
-        table = cross_table(
-            numbers(*people),
-            numbers(*votes),
-            sizes=numbers(size_column) if size_column else None,
-            rest=rest_as,
-            weights=numbers(weight_column) if weight_column else None,
-            covariates=numbers(*causes) if causes else None,
-            among=split_names(among, [*votes, *([rest_as] if rest_as else [])]),
-            random_state=seed,
-        )
+    table = cross_table(
+        numbers(*people),
+        numbers(*votes),
+        sizes=numbers(size_column) if size_column else None,
+        rest=rest_as,
+        weights=numbers(weight_column) if weight_column else None,
+        covariates=numbers(*causes) if causes else None,
+        among=split_names(among, [*votes, *([rest_as] if rest_as else [])]),
+        random_state=seed,
+    )
     cells = pd.concat([table.cells.assign(precinct=ALL), table.by_precinct()], ignore_index=True)
     computed = (*NUMBERS, *SHARES, "goodman")
     with written(out, computed) as write:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Self
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from llpbench.core.bags import FloatArray
+from llpbench.core.bags import FloatArray, IntArray
 from llpbench.owndata.bounds import interval
 
 
@@ -20,16 +21,49 @@ class Confounding:
     """What regressions of outcomes on groups say about the estimates of a table."""
 
     groups: FloatArray
-    """[precincts, groups] shares of the groups with people"""
+    """[precincts, groups] shares of groups"""
     outcomes: FloatArray
     """[precincts, outcomes] shares of outcomes"""
+    size: FloatArray
+    """[precincts] people, times the weight of the precinct"""
     weights: FloatArray
-    """[precincts]"""
+    """[precincts] inverse variances of shares up to a factor"""
     covariates: FloatArray
     """[precincts, covariates]"""
 
+    @classmethod
+    def of(
+        cls, people: FloatArray, counts: FloatArray, weights: FloatArray, covariates: FloatArray, rho: float
+    ) -> Self:
+        """Return the regressions of people by group and outcome, with weights and covariates of precincts.
+
+        `rho` is the correlation of people of one group in one precinct.
+        """
+        size = people.sum(axis=1)
+        used = (size > 0) & (weights > 0)
+        size, weights = size[used], weights[used]
+        x, y = (each[used] / size[:, None] for each in (people, counts))
+        return cls(x, y, weights * size, weights * size / (1 + (size - 1) * rho), covariates[used])
+
+    @property
+    def _there(self) -> IntArray:
+        """Positions of the groups with people."""
+        return np.flatnonzero(self.groups.sum(axis=0) > 0)
+
+    @property
+    def goodman(self) -> FloatArray:
+        """Shares [groups, outcomes] by Goodman's regression, in which people count alike; NaN for an empty group."""
+        shares = np.full((self.groups.shape[1], self.outcomes.shape[1]), np.nan)
+        shares[self._there] = _Regression(self.groups[:, self._there], self.outcomes, self.size).slopes
+        return shares
+
     def curvature(self) -> list[float]:
-        """Return the probability of the test of Ramsey (1969) by outcome; NaN for too few precincts."""
+        """Return the probability of the test of Ramsey (1969) by outcome; NaN for too few precincts.
+
+        Under the assumption of all ecological inference, an outcome's expected share is linear in the shares of groups.
+        The test adds the square of the fitted share. It sees neither a hidden cause that acts on all groups alike, nor
+        which groups change.
+        """
         plain, found = self._regression(), []
         for fitted, values in zip((plain.design @ plain.slopes).T, self.outcomes.T, strict=True):
             more = _Regression(np.column_stack([plain.design, fitted**2]), values[:, None], self.weights)
@@ -40,13 +74,22 @@ class Confounding:
     def differences(
         self, groups: Sequence[str], outcomes: Sequence[str], shares: FloatArray, drawn: FloatArray
     ) -> pd.DataFrame:
-        """Return a line for each pair of `groups` and each outcome, from `shares` [groups, outcomes] and their draws.
+        """Return a line for each pair of groups with people and each outcome.
 
-        Columns are those of `CrossTable.differences`.
+        `shares` are [groups, outcomes], `drawn` their draws [draws, groups, outcomes].
+
+        A line has the `difference` and its 95 % interval, and `robustness`, between 0 and 1: a hidden cause that
+        explains less than this share of the variation between precincts, both of the outcome and of the first group's
+        size (given the other groups and the covariates), cannot change the sign of the difference. It is the
+        robustness value of Cinelli & Hazlett (2020) with the errors of Goodman's regression, as applied to ecological
+        inference by McCartan & Kuriwaki (2025).
+
+        With covariates, `shift` is the change of the difference in Goodman's regression when they are added, and
+        `shift_p` the probability of a shift of this size if the assumption holds without them (Hausman 1978).
         """
         lines: list[tuple[object, ...]] = []
-        for one, other in combinations(range(len(groups)), 2):
-            contrast = np.eye(len(groups))[one] - np.eye(len(groups))[other]
+        for one, other in combinations(self._there, 2):
+            contrast = (self._there == one) * 1.0 - (self._there == other)
             slope, error, degrees = self._regression().contrast(contrast)
             plain, plain_error, _ = self._regression(covariates=False).contrast(contrast)
             difference = shares[one] - shares[other]
@@ -62,7 +105,8 @@ class Confounding:
         return found if self.covariates.shape[1] else found.drop(columns=["shift", "shift_p"])
 
     def _regression(self, *, covariates: bool = True) -> _Regression:
-        design = np.column_stack([self.groups, self.covariates]) if covariates else self.groups
+        groups = self.groups[:, self._there]
+        design = np.column_stack([groups, self.covariates]) if covariates else groups
         return _Regression(design, self.outcomes, self.weights)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,6 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
         ({"counts": TABLE, "noise": 1.0, "as_shares": True}, "as_shares=True"),
         ({"counts": RANGES, "noise": 1.0}, "noise="),
         ({"counts": RANGES, "as_shares": True}, "as_shares=True"),
-        ({"counts": RANGES.mask(SMALL, "about 5")}, "numbers"),
         ({"counts": RANGES.mask(SMALL, "100-200")}, "100 to 200.*impossible='suppress'"),
         ({"counts": pd.Series("100-200", YES.index)}, r"100 to 200 .* Correct them\.$"),
         ({"counts": counted(BAGS, VOTES + (np.arange(600) % 5 == 0)).astype(object).replace(3, "1-4")}, "two classes"),
@@ -136,10 +136,8 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
         ({"X": FRAME.to_dict("records"), "counts": TABLE}, r"pandas\.DataFrame\(X\)"),
         ({"X": FRAME[9:], "bags": pd.Series(BAGS), "counts": TABLE}, r"bags\.loc\[X\.index\]"),
         *(({"counts": (YES + 0.25) * by}, "whole numbers.*proportions=") for by in (1 / 25, 100 / 23, 1 / 1000)),
-        *(
-            ({"bags": each, "counts": OF_LARGE}, "exact id")
-            for each in (1.0 * LARGE, 1.0 * LARGE.to_frame().assign(b=1))
-        ),
+        ({"bags": 1.0 * LARGE, "counts": OF_LARGE}, "exact identifiers"),
+        ({"bags": LARGE.astype(float).to_frame().assign(b=1), "counts": OF_LARGE}, "exact identifiers"),
         ({"counts": LONG.rename({"yes": " NO"}, level=1)}, "'no'"),
         ({"X": FRAME.assign(embedding=[[0.1, 0.2], [0.3]] * 300), "counts": TABLE}, "'embedding' is of type list"),
         *((VOTERS | {how: True}, f"'people'.*{how}") for how in ("sampled", "as_shares")),
@@ -156,23 +154,21 @@ def test_advice_fits_fault_of_counts(given: dict[str, Any], told: str) -> None:
 
 def test_fewer_counts_than_rows_have_two_remedies() -> None:
     voted = TABLE // 2 + 1
-    with refusal(r"more rows than counted people.*as_shares=True") as error:
+    with refusal("^(?!.*sampled=True).*more rows than counted people.*as_shares=True"):
         fitted(counts=voted)
-    assert "sampled=True" not in str(error.value)
     model, share = fitted(counts=voted, as_shares=True), voted.div(voted.sum(axis=1), axis=0)
     assert np.allclose(model.bag_counts_, fitted(proportions=share).bag_counts_)
     assert list(fitted(counts=voted.assign(none=(TABLE - voted).sum(axis=1))).classes_) == ["no", "none", "yes"]
     percents = fitted(counts=100 * share, as_shares=True)
     assert np.allclose(percents.predict_proba(FRAME), model.predict_proba(FRAME))
     voted.loc["d03"] = 0
-    assert np.isnan(fitted(counts=voted, as_shares=True).bag_counts_[list(model.bags_).index("d03")]).all()
+    assert np.isnan(fitted(counts=voted, as_shares=True).bag_counts_[3]).all()
 
 
 def test_counts_in_thousands_and_of_fractional_weights_have_a_remedy() -> None:
     for rows in (FRAME, FRAME.assign(rare=0)):  # a column of zeros does not add up to these counts
-        with refusal("other units, such as thousands") as error:
+        with refusal("^(?!.*adds up).*other units, such as thousands"):
             fitted(X=rows, counts=TABLE / 1000)
-        assert "adds up" not in str(error.value)
     assert np.allclose(fitted(counts=TABLE / 1000, as_shares=True).bag_counts_, TABLE)
     weight = np.random.default_rng(0).uniform(0.5, 2, len(FRAME)).round(2)
     table = pd.DataFrame({"no": weight * (VOTES == 0), "yes": weight * (VOTES == 1)}).groupby(BAGS).sum().round(1)
@@ -188,17 +184,15 @@ def test_counts_in_thousands_and_of_fractional_weights_have_a_remedy() -> None:
 
 def test_rounded_shares_may_miss_1() -> None:
     rng = np.random.default_rng(0)
-    shares = pd.DataFrame(rng.dirichlet(np.ones(8), 40), index=TABLE.index, columns=list("abcdefgh"))
+    shares = pd.DataFrame(rng.dirichlet(np.ones(8), 40), TABLE.index, [*"abcdefgh"])
     for digits in (1, 3):
         rounded = shares.round(digits)
-        assert (rounded.sum(axis=1) != 1).any()
         assert np.allclose(fitted(proportions=rounded).bag_counts_.sum(axis=1), SIZES)
         rounded.iloc[3, 0] += 8 * 0.5 / 10**digits + 0.5
         with refusal(r"add up to 1\.\d+, but proportions must add up to 1\. 1 of 40 bags"):
             fitted(proportions=rounded)
     share = pd.DataFrame({"no": 0.48, "yes": 0.5}, index=TABLE.index)  # these miss it by exactly the tolerance
     share.iloc[0] = [0.481234, 0.501234]  # not rounded to a few digits
-    assert 1 - 0.98 > 0.02
     assert np.allclose(fitted(proportions=share).bag_counts_.sum(axis=1), SIZES)
     with refusal("Add a class for the rest"):
         fitted(proportions=share - 0.02)
@@ -208,17 +202,14 @@ def test_missing_count_is_named_with_remainder() -> None:
     eight: dict[str, Any] = {"X": pd.DataFrame({"age": range(40)}), "bags": np.repeat([f"b{n}" for n in range(8)], 5)}
     yes = pd.Series([4.0, 3.0, 1.0, 3.0, 2.0, 3.0, 3.0, 3.0], np.unique(eight["bags"]))
     counts = pd.DataFrame({"no": 5 - yes, "yes": yes.drop("b4")})
-    with warned("missing counts", r"'b4' \(count of 'yes'; with 5 rows and the other counts, it would be 2\)") as told:
-        model = fitted(**eight, counts=counts)
-    assert "'no'" not in told[0]
-    assert model.left_out_["suppressed"] == 1
-    with warned("missing counts") as told:
+    told = r"^(?!.*'no').*'b4' \(count of 'yes'; with 5 rows and the other counts, it would be 2\)"
+    with warned("missing counts", match=told):
+        assert fitted(**eight, counts=counts).left_out_["suppressed"] == 1
+    with warned("missing counts", match="^(?!.*with 5 rows)"):
         fitted(**eight, counts=counts, noise=1)
-    assert "with 5 rows" not in told[0]
     counts.loc[["b1", "b2", "b3"]] = np.nan
-    with warned("missing counts", match=r"^4 bags .* 'b3' .* 1 more") as told:
+    with warned("missing counts", match="^(?!.*b4)4 bags .* 'b3' .* 1 more"):
         fitted(**eight, counts=counts)
-    assert "b4" not in told[0]
     ranges = counts["yes"].astype(object).fillna("1-3")
     with silent("missing counts"):
         fitted(**eight, counts=ranges)
@@ -314,9 +305,8 @@ def test_range_text_is_parsed(texts: list[Any], found: Any) -> None:
 def test_ranges_train_in_every_form_of_counts_and_with_weights(counts: Any, weight: int) -> None:
     model = fitted(counts=counts, sample_weight=None if weight == 1 else np.full(600, 2.0))
     assert (model.left_out_["suppressed"], model.bag_sizes_.sum()) == (0, 600 * weight)
-    found = model.bag_counts_[:, 1] / weight
-    assert (found[~SMALL] == YES[~SMALL]).all()
-    small = found[SMALL]
+    exact, small = ((model.bag_counts_[:, 1] / weight)[which] for which in (~SMALL, SMALL))
+    assert (exact == YES[~SMALL]).all()
     assert ((small > 0) & (small < 7)).all()
     assert np.corrcoef(small, YES[SMALL])[0, 1] > 0.5  # features tell where in its range a count is
     assert np.allclose(model.bag_counts_.sum(axis=1), model.bag_sizes_)
@@ -341,18 +331,14 @@ def test_initial_count_is_expectation() -> None:
     assert guess.mean() == pytest.approx(count[bags].mean(), abs=0.15)
 
 
-def test_choose_trains_on_ranges_and_judges_by_exact_counts() -> None:
+def test_ranges_train_folds_but_are_no_exact_counts_to_judge_or_bound_by() -> None:
     compared: dict[str, Any] = {"methods": ["bag-mean-linear", "bag-soft-label-linear"], "folds": 2, "repeats": 1}
     found, without = (choose(FRAME, BAGS, counts=each, **compared) for each in (RANGES, YES.mask(SMALL)))
     assert (found.board["failure"] == "").all()
     assert not np.allclose(found.folds["kl"], without.folds["kl"])
-
-
-def test_expected_counts_are_not_exact_bounds() -> None:
     model = LLPClassifier("bag-gp", params={"draws": 0}).fit(FRAME, BAGS, counts=RANGES)
     assert model.score_bags(FRAME, BAGS) != model.score_bags(FRAME, BAGS, counts=YES.mask(SMALL))
-    groups = model.estimate(FRAME, BAGS, by=BAGS)
-    assert (groups["count_min"] == 0).all()
+    assert (model.estimate(FRAME, BAGS, by=BAGS)["count_min"] == 0).all()
 
 
 @pytest.mark.parametrize("argument", ["bags", "sample_weight", "by"])
@@ -362,24 +348,21 @@ def test_overlapping_reordered_indexes_are_refused(argument: str) -> None:
         bags=pd.Series(BAGS, [f"row {row}" for row in range(600)]), counts=TABLE
     )  # of another kind: in order
     assert np.array_equal(model.predict_proba(FRAME), fitted(counts=TABLE).predict_proba(FRAME))
-    call: Any = model.estimate if argument == "by" else LLPClassifier("bag-mean-linear").fit
+    call: Any = model.estimate if argument == "by" else partial(fitted, counts=TABLE)
     with refusal(f"^{argument} and X have different indexes: entry 0 is 5 in {argument} and 0 in X"):
-        call(**{"X": FRAME, "bags": BAGS} | ({} if argument == "by" else {"counts": TABLE}) | {argument: column})
+        call(**{"X": FRAME, "bags": BAGS, argument: column})
 
 
 @pytest.mark.parametrize("argument", ["counts", "proportions", "sizes", "time"])
 def test_arrays_for_ambiguously_ordered_bags_are_refused(argument: str) -> None:
     by_name = TABLE.set_axis([f"P{number}" for number in range(1, 41)])  # the rows are in the order of numbers
-    given: dict[str, Any] = {"X": FRAME, "bags": [f"P{number}" for number in 1 + NUMBER], "counts": by_name}
-    given[argument] = by_name.to_numpy() if argument == "counts" else SHARES["yes"].tolist()
-    if argument == "proportions":
-        del given["counts"]
-    call: Any = choose if argument == "time" else LLPClassifier("bag-mean-linear").fit
+    counts = {} if argument == "proportions" else {"counts": by_name}
+    ambiguous = {argument: TABLE.to_numpy() if argument == "counts" else SHARES["yes"].tolist()}
+    call: Any = choose if argument == "time" else fitted
     with refusal(rf"^{argument} without names .*'P1', 'P10', "):
-        call(**given)
-    with refusal(r"\(40\).*\(0\).*1 lower") as error:
+        call(X=FRAME, bags=[f"P{number}" for number in 1 + NUMBER], **counts | ambiguous)
+    with refusal(r"^(?!.*drop).*\(40\).*\(0\).*1 lower"):
         fitted(bags=1 + NUMBER, counts=TABLE.reset_index(drop=True))
-    assert "drop" not in str(error.value)
 
 
 def test_order_of_bags_is_clear_for_numbers_and_for_texts_that_appear_sorted() -> None:
@@ -400,8 +383,7 @@ def test_label_among_features_is_warned_of(names: list[Any], errors: float, gaps
     answer = answer.mask(rng.random(600) < refused, 9.0 if names[0] == 0 else "refused")
     with warned("label", match="column 'vote'"):
         fitted(X=FRAME.assign(vote=answer), counts=TABLE)
-    other_shares = np.where(row % 3, "no", "yes")
-    no_classes = np.where((VOTES + (row % 9 == 0)) % 2, "high", "low")
+    other_shares, no_classes = np.where(row % 3, "no", "yes"), np.where((VOTES + (row % 9 == 0)) % 2, "high", "low")
     frame = FRAME.assign(vote=rng.permutation(answer), coin=row % 2, answer=other_shares, nearly=no_classes)
     with silent("label"):
         fitted(X=frame, counts=TABLE)

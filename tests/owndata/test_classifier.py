@@ -1,9 +1,12 @@
-"""`LLPClassifier` on your own bags: what it learns, sums of whole bags, and errors."""
+"""`LLPClassifier`: scikit-learn's contract, what it learns, sums of whole bags, errors, and costs of a fit."""
 
 from __future__ import annotations
 
+import functools
+import io
+import threading
 import zipfile
-from itertools import permutations
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +17,32 @@ import torch
 from bagged import in_bags, rows_of
 from bench import refusal
 from districts import counted, people, reloaded, silent, warned
+from rich.console import Console
+from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_info
 
-from llpbench.blocks import assigning
+from llpbench import LLPBenchError, LLPClassifier, bag_scorer
+from llpbench.blocks import assigning, bag_process, trees
+from llpbench.blocks.side_by_side import workers
+from llpbench.blocks.trees import _later
+from llpbench.core.bags import BaggedRows, Holdout, IntArray, Ragged
+from llpbench.core.metrics import holdout_criteria
 from llpbench.core.registry import METHODS
-from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.fitting import MeanPredictor, NetworkPredictor
+from llpbench.data.bag_tables import BagLabels
+from llpbench.owndata import fitting
+from llpbench.owndata.fitted import coarse_criteria
+from llpbench.owndata.fitting import FitSettings, MeanPredictor, NetworkPredictor
 from llpbench.training.device import pick_device
 
 TREES = {"trees": 100}
-FRAME, BAGS, VOTES = people(60, 6)
+FRAME, BAGS, VOTES = people(300, 12)
 TABLE = counted(BAGS, VOTES)
 NUMBERS = pd.factorize(BAGS, sort=True)[0]  # an array is in their order
 NUMBERED = counted(NUMBERS, VOTES * (NUMBERS != 3))  # a bag has none of a class
@@ -33,6 +51,10 @@ SIZES, LISTED = NUMBERED.sum(axis=1), NUMBERED.stack().sample(frac=1.0, random_s
 
 def fitted(method: str = "bag-mean-linear", **settings: Any) -> LLPClassifier:
     return LLPClassifier(method, **settings).fit(FRAME, BAGS, counts=TABLE)
+
+
+def linear(frame: Any = FRAME, bags: Any = BAGS, counts: Any = TABLE, **given: Any) -> LLPClassifier:
+    return LLPClassifier("bag-mean-linear").fit(frame, bags, counts=counts, **given)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +73,7 @@ def fitted(method: str = "bag-mean-linear", **settings: Any) -> LLPClassifier:
     ],
 )
 def test_all_forms_of_counts_give_same_model(form: dict[str, Any]) -> None:
-    given: Any = (form, {"counts": NUMBERED})
-    model, wide = (LLPClassifier("bag-mean-linear").fit(FRAME, NUMBERS, **each) for each in given)
+    model, wide = (linear(FRAME, NUMBERS, **{"counts": None, **each}) for each in (form, {"counts": NUMBERED}))
     assert list(model.classes_) == [0, 1]
     assert np.allclose(model.bag_counts_, NUMBERED)
     assert np.allclose(model.predict_proba(FRAME), wide.predict_proba(FRAME))
@@ -79,25 +100,25 @@ def test_whole_bag_predictions_match_counts(names: list[str]) -> None:
 
 
 def test_assigned_labels_are_most_likely(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against every assignment of a small bag."""
-    rng = np.random.default_rng(0)
-    for counts in ([3, 1, 2], [0, 6, 0], [0, 1, 5], [2, 2, 2]):
-        logits, bag = rng.normal(0.0, 2.0, (6, 3)), in_bags(rows_of([[0.0]] * 6), [range(6)], [counts])
-        best = max(logits[np.arange(6), list(labels)].sum() for labels in permutations(np.repeat([0, 1, 2], counts)))
-        for small in (0, 500):  # along paths, and by places
+    """Along paths, also from prices that are of no use at first, as by places."""
+    rng, prices = np.random.default_rng(0), assigning._prices
+    for counts in (
+        [3, 1, 2],
+        [0, 6, 0],
+        [0, 1, 5],
+        [2, 2, 2],
+        [90, 0, 210],
+        rng.multinomial(300, rng.dirichlet([1] * 8)),
+    ):
+        rows, logits = np.arange(sum(counts)), 3 * rng.normal(size=(sum(counts), len(counts)))
+        cost = logits[:, np.repeat(np.arange(len(counts)), counts)]
+        best = cost[linear_sum_assignment(cost, maximize=True)].sum()
+        for small, first in (500, prices), (0, prices), (0, lambda logits, _: np.zeros(logits.shape[1])):
             monkeypatch.setattr(assigning, "_SMALL", small)
-            found = assigning.assigned(logits, bag)
-            assert np.bincount(found, minlength=3).tolist() == counts
-            assert np.isclose(logits[np.arange(6), found].sum(), best)
-    prices = assigning._prices
-    for classes in (3, 8):  # a large bag against places, also from prices that are of no use at first
-        logits, of_bag = 3 * rng.normal(size=(300, classes)), rng.multinomial(300, rng.dirichlet(np.ones(classes)))
-        best = logits[np.arange(300), assigning._several(logits, of_bag)].sum()
-        for first in (prices, lambda logits, _: np.zeros(logits.shape[1])):
             monkeypatch.setattr(assigning, "_prices", first)
-            found = assigning._along_paths(logits, of_bag)
-            assert np.bincount(found, minlength=classes).tolist() == of_bag.tolist()
-            assert np.isclose(logits[np.arange(300), found].sum(), best)
+            found = assigning.assigned(logits, in_bags(rows_of([[0.0]] * len(rows)), [rows.tolist()], [[*counts]]))
+            assert np.array_equal(np.bincount(found, minlength=len(counts)), counts)
+            assert np.isclose(logits[rows, found].sum(), best)
 
 
 def test_members_are_averaged() -> None:
@@ -148,20 +169,20 @@ def test_networks_stop_by_held_out_bags(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("settings", "change", "told"),
     [
-        ({}, {"bags": BAGS[:-1]}, "bags has 59 entries, X has 60 rows"),
-        ({}, {"counts": TABLE.drop("d02")}, r"1 of 6 bags \('d02'\)"),
-        ({}, {"counts": pd.concat([TABLE, TABLE.iloc[:1].set_axis(["d99"])])}, r"1 of 7 bags .*\('d99'\) has no rows"),
+        ({}, {"bags": BAGS[:-1]}, "bags has 299 entries, X has 300 rows"),
+        ({}, {"counts": TABLE.drop("d02")}, r"1 of 12 bags \('d02'\)"),
+        ({}, {"counts": pd.concat([TABLE, TABLE.iloc[:1].set_axis(["d99"])])}, r"1 of 13 bags .*\('d99'\) has no rows"),
         ({}, {"counts": pd.concat([TABLE, TABLE.iloc[:1]])}, "got two for 'd00'"),
-        ({}, {"counts": TABLE * [1, -1]}, "^bag 'd0.* 7, -5"),
+        ({}, {"counts": TABLE * [1, -1]}, rf"^bag 'd00' .* {TABLE[0].iloc[0]}, -"),
         ({}, {"counts": TABLE.astype(object).replace(TABLE.iloc[0, 0], "many")}, "counts must be numbers"),
         ({}, {"counts": TABLE.reset_index(names="shop").astype({"shop": str})}, r"counts=frame.set_index\('shop'\)"),
-        ({}, {"counts": TABLE.to_numpy()[:-1]}, "6 bags, got 5"),
+        ({}, {"counts": TABLE.to_numpy()[:-1]}, "12 bags, got 11"),
         ({}, {"counts": TABLE[1], "classes": ["a", "a"]}, "without repeats"),
         ({}, {"counts": TABLE[1], "classes": ["a", 1]}, "all texts or all numbers"),
-        ({}, {"bags": pd.Series(BAGS)[::-1]}, r"entry 0 is 59 in bags and 0 in X. Give bags.loc\[X.index\]"),
-        ({}, {"counts": TABLE[1] * 0}, "known bags must have two classes, got only 0 in all 6"),
-        ({}, {"counts": TABLE.astype(float).mask(np.arange(6)[:, None] > np.zeros(2))}, "got 1 of 6"),
-        ({}, {"bags": pd.Series(BAGS).where(BAGS != "d00")}, r"\d+ of 60 rows have no bag"),
+        ({}, {"bags": pd.Series(BAGS)[::-1]}, r"entry 0 is 299 in bags and 0 in X. Give bags.loc\[X.index\]"),
+        ({}, {"counts": TABLE[1] * 0}, "known bags must have two classes, got only 0 in all 12"),
+        ({}, {"counts": TABLE.astype(float).mask(np.arange(12)[:, None] > np.zeros(2))}, "got 1 of 12"),
+        ({}, {"bags": pd.Series(BAGS).where(BAGS != "d00")}, r"\d+ of 300 rows have no bag"),
         ({}, {"bags": None}, "bags must contain the label of each row's bag, .* got None"),
         ({}, {"counts": 5}, "counts must be .* got 5"),
         ({}, {"sizes": dict.fromkeys(TABLE.index, 10.5)}, "sizes must be whole numbers .* got 10.5"),
@@ -170,7 +191,7 @@ def test_networks_stop_by_held_out_bags(monkeypatch: pytest.MonkeyPatch) -> None
         ({"encoder_params": {"nope": 1}}, {}, "mlp has no hyperparameter 'nope'"),
         ({"method": "dllp", "pretraining_params": {"nope": 1}}, {}, "pretraining has no hyperparameter 'nope'"),
         ({"validation": 1.5}, {}, "between 0 and 1, got 1.5"),
-        ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, got an array of shape \(60,\)"),
+        ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, got an array of shape \(300,\)"),
         ({}, {"X": FRAME.assign(age=np.inf)}, "^X: column 'age' contains an infinite value"),
         ({}, {"X": FRAME.set_axis(["a", "a", "b", "c"], axis=1)}, "two columns called 'a'"),
         ({"method": "supervised-gbdt"}, {}, "needs labels of rows"),
@@ -192,14 +213,15 @@ def test_inconsistent_input_is_refused(settings: dict[str, Any], change: dict[st
     ("call", "told"),
     [
         (lambda m: m.predict(FRAME.drop(columns="age")), r"lacks 1 column \(age\)"),
+        (lambda m: m.predict(FRAME[:0].drop(columns="age")), "lacks 1 column"),
         (lambda m: m.predict(FRAME.assign(age="old")), "'age' must contain numbers.* 'old'"),
         (lambda m: m.predict(FRAME.assign(owns=FRAME["owns"].astype(int))), "'owns' must .* got 1"),
-        (lambda m: m.predict_proba(FRAME, np.arange(60)), r"look like 0, but fit saw labels like 'd00'"),
+        (lambda m: m.predict_proba(FRAME, np.arange(300)), r"look like 0, but fit saw labels like 'd00'"),
         (lambda m: m.assign(FRAME, BAGS, counts=TABLE.rename(columns={1: 2})), r"must be of the classes \[0, 1\]"),
-        (lambda m: m.assign(FRAME, BAGS, counts=TABLE + 1), r"6 of 6 bags.*NaN"),
-        (lambda m: m.assign(FRAME, BAGS, counts=TABLE[1:]), r"^1 of 6 bags .* no counts.* NaN\.$"),
+        (lambda m: m.assign(FRAME, BAGS, counts=TABLE + 1), r"12 of 12 bags.*NaN"),
+        (lambda m: m.assign(FRAME, BAGS, counts=TABLE[1:]), r"^1 of 12 bags .* no counts.* NaN\.$"),
         (lambda m: m.predict_proba(FRAME, pd.DataFrame({"bag": BAGS})[::-1]), "bags.loc"),
-        (lambda m: m.assign(FRAME[BAGS > "d00"], BAGS[BAGS > "d00"], counts=TABLE), "1 of 6 bags .* has no rows"),
+        (lambda m: m.assign(FRAME[BAGS > "d00"], BAGS[BAGS > "d00"], counts=TABLE), "1 of 12 bags .* has no rows"),
         (lambda m: m.disaggregate(pd.concat([FRAME, FRAME[:1]]), [*BAGS, None]), "^1 row has no bag. Leave"),
         (lambda m: m.predict(FRAME.to_numpy()), "X is an array, .* fit was given a frame with [a-z, ]+. Give a frame"),
         (lambda m: m.score_bags(FRAME, BAGS, counts=TABLE * np.nan), "at least one bag must have known counts"),
@@ -266,17 +288,243 @@ def test_no_rows_give_no_predictions(method: str, params: dict[str, Any]) -> Non
     model = fitted(method, params=params)
     shapes = [model.predict_proba(FRAME[:0], bags).shape for bags in (None, BAGS[:0])]
     assert [*shapes, model.predict(FRAME[:0]).shape] == [(0, 2), (0, 2), (0,)]
-    with refusal("lacks 1 column"):
-        model.predict(FRAME[:0].drop(columns="age"))
 
 
 def test_failed_refit_keeps_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fitted()
     before, expected = dict(model.left_out_), model.predict_proba(FRAME)
-    with refusal("got 0 of 6"):
+    with refusal("got 0 of 12"):
         model.fit(FRAME, BAGS, counts=TABLE + 1, impossible="suppress")
     monkeypatch.setattr(METHODS.get("bag-mean-linear"), "fit", lambda *_: lambda rows: np.full((len(rows[0]), 2), 1.6))
     with refusal(r"'bag-mean-linear' .*predictions must be in \[0, 1\]"):
         model.fit(FRAME, BAGS, counts=TABLE)
     assert model.left_out_ == before
     assert np.array_equal(model.predict_proba(FRAME), expected)
+
+
+REFUSED = ["n_features_in_after_fitting", "complex_data", "estimators_empty_data_messages", "requires_y_none"]
+REFUSED += ["estimator_sparse_array", "estimator_sparse_matrix", "fit2d_1sample", "fit2d_predict1d"]
+OF_LABELS = ["classifiers_one_label_sample_weights", "classifiers_regression_target", "supervised_y_2d"]
+CANNOT_HOLD = {
+    **dict.fromkeys(REFUSED, "it refuses the input with a ValueError of its own words"),
+    **dict.fromkeys(OF_LABELS, "bags have any labels, and weights need counts"),
+    "fit_score_takes_y": "the second argument of fit is bags, not y",
+    "classifier_data_not_an_array": "rows must be a frame or an array",
+    "fit2d_1feature": "its ten rows give counts in which a class is the sum of the others",
+}
+"""Checks that fail, and why."""
+
+
+class OfLabels(LLPClassifier):
+    """The classifier in scikit-learn's form: bags of two rows, counted from labels."""
+
+    def fit(self, X: Any, bags: Any = None, **facts: Any) -> OfLabels:  # noqa: N803
+        """Fit to labels given as `bags`, unless there are other facts."""
+        if facts or bags is None:
+            return super().fit(X, bags, **facts)
+        labels = np.asarray(bags).ravel()
+        pairs = np.arange(len(labels)) // 2
+        return super().fit(X, pairs, counts=pd.get_dummies(labels).groupby(pairs).sum())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_checks_hold_except_named_ones() -> None:
+    expected = {f"check_{name}": reason for name, reason in CANNOT_HOLD.items()}
+    found = check_estimator(OfLabels("bag-mean-linear"), expected_failed_checks=expected, on_fail=None)
+    assert not [check["check_name"] for check in found if check["status"] == "failed"]
+    assert sum(check["status"] == "passed" for check in found) >= 39
+
+
+def test_cross_validated_probabilities_are_those_of_held_out_bags() -> None:
+    given, folds = {"bags": BAGS, "counts": TABLE, "unmatched": "drop"}, GroupKFold(5)
+    model = LLPClassifier("bag-mean-linear")
+    found = cross_val_predict(model, FRAME, groups=BAGS, cv=folds, method="predict_proba", params=given)
+    train, held = next(folds.split(FRAME, groups=BAGS))
+    of_fold = linear(FRAME.iloc[train], BAGS[train], unmatched="drop")
+    assert np.allclose(found[held], of_fold.predict_proba(FRAME.iloc[held]))
+    with pytest.raises(ValueError, match="GroupKFold"):  # bags are split
+        cross_val_score(model, FRAME, BAGS, params={"counts": TABLE}, error_score="raise")
+
+
+def test_estimator_clones_with_parameters_and_nested_one_keeps_others() -> None:
+    model = LLPClassifier("dllp", params={"weight_decay": 0.1}).set_params(params__learning_rate=0.01, epochs=3)
+    assert (model.params, model.epochs) == ({"weight_decay": 0.1, "learning_rate": 0.01}, 3)
+    with pytest.raises(ValueError, match="nonsense"):
+        model.set_params(nonsense__x=1)
+    model = LLPClassifier("count-gbdt", params={"trees": 100}, random_state=3)
+    assert model.fit(FRAME, BAGS, counts=TABLE) is model
+    fresh = clone(model)
+    for call in (fresh.predict, lambda rows: fresh.score(rows, VOTES), lambda _: fresh.effects()):
+        with pytest.raises(NotFittedError, match=r"^this LLPClassifier is not fitted yet\. Call fit") as error:
+            call(FRAME)
+        assert isinstance(error.value, LLPBenchError)  # the command line and notebooks show these in a line
+        assert error.value._render_traceback_() == [f"UnfittedError: {error.value}"]
+    again = fresh.fit(FRAME, BAGS, counts=TABLE)
+    assert np.array_equal(again.predict_proba(FRAME), model.predict_proba(FRAME))
+
+
+def test_bags_are_not_scored_as_classes() -> None:
+    model = linear()
+    assert model.score(FRAME, VOTES) == (model.predict(FRAME) == VOTES).mean()
+    with refusal(r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* score_"):
+        model.score(FRAME, ["new"] * 300)
+    with refusal("1 is both"):
+        linear(FRAME, np.arange(300) // 25, dict.fromkeys(range(12), 4)).score(FRAME[25:50], [1] * 25)
+
+
+def search(model: Any, grid: dict[str, Any], scoring: Any = None, **given: Any) -> Any:
+    """Choose one of two strengths by held-out bags."""
+    found = GridSearchCV(model, grid, scoring=scoring, cv=GroupKFold(3), error_score="raise")
+    return found.fit(FRAME[["age"]], BAGS, groups=BAGS, **given)
+
+
+@pytest.mark.parametrize("counts", [TABLE, TABLE.stack()], ids=["wide", "long"])
+def test_grid_search_scores_held_out_bags(counts: Any) -> None:
+    """Without scoring=, and with names of nested hyperparameters; and in a pipeline."""
+    model, grid = LLPClassifier("bag-mean-linear"), {"params__strength": [1.0, 1e4], "random_state": [3]}
+    found, other = (search(model, grid, how, counts=counts, unmatched="drop") for how in (None, bag_scorer))
+    assert found.best_params_ == {"params__strength": 1.0, "random_state": 3}
+    assert found.best_estimator_.params == {"strength": 1.0}
+    assert [*found.cv_results_["mean_test_score"]] == [*other.cv_results_["mean_test_score"]]
+    frame, held = FRAME[["age"]], []
+    for a, b in GroupKFold(3).split(frame, groups=BAGS):
+        of_fold = linear(frame.iloc[a], BAGS[a], counts, unmatched="drop")  # of strength 1
+        held.append(of_fold.score_bags(frame.iloc[b], BAGS[b], counts=TABLE.loc[np.unique(BAGS[b])])["kl"])
+    assert -np.mean(held) == pytest.approx(found.cv_results_["mean_test_score"][0])
+    pipeline, grid = (
+        make_pipeline(SimpleImputer(), model),
+        {"llpclassifier__params": [{"strength": 1.0}, {"strength": 1e4}]},
+    )
+    given: dict[str, Any] = {"llpclassifier__counts": counts, "llpclassifier__unmatched": "drop"}
+    assert search(pipeline, grid, bag_scorer, **given).best_params_ == {"llpclassifier__params": {"strength": 1.0}}
+
+
+def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
+    model = linear()
+    expected = model.score_bags(FRAME, BAGS, counts=TABLE)
+    assert model.score_bags(FRAME, BAGS) == expected
+    assert reloaded(model, tmp_path).score_bags(FRAME, BAGS) == pytest.approx(expected)
+    with refusal("new"):
+        model.score_bags(FRAME[:20], ["new"] * 20)
+    some = FRAME[BAGS < "d04"], BAGS[BAGS < "d04"]
+    found = model.score_bags(*some, counts=TABLE[:4])
+    with refusal(r"8 of 12 bags with counts .* have no rows"):
+        model.score_bags(*some, counts=TABLE)
+    assert model.score_bags(*some, counts=TABLE, unmatched="drop") == found
+    assert model.score_bags(FRAME, BAGS, counts=TABLE[:4], unmatched="drop") == pytest.approx(found)
+
+
+def test_attributes_and_tags_follow_scikit_learn() -> None:
+    model = linear()
+    assert (model.n_features_in_, *model.feature_names_in_) == (4, "age", "owns", "town", "job")
+    assert np.array_equal(model.predict_proba(FRAME[FRAME.columns[::-1]]), model.predict_proba(FRAME))
+    tags = model.__sklearn_tags__()
+    assert (tags.estimator_type, tags.input_tags.allow_nan, tags.input_tags.categorical) == ("classifier", True, True)
+    model = linear(array := FRAME[["age"]].to_numpy())
+    assert (hasattr(model, "feature_names_in_"), model.predict(array).shape) == (False, (300,))
+
+
+def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, BaggedRows]:
+    """The same bags, padded and not."""
+    rng = np.random.default_rng(seed)
+    of_row = rng.permutation(np.append(np.arange(bags), rng.integers(0, bags, rows - bags)))
+    sizes = np.bincount(of_row)
+    counts = np.stack([sizes - sizes // 3, sizes // 3], axis=1).astype(float)
+    counts[2] = np.nan
+    index = [np.flatnonzero(of_row == bag).tolist() for bag in range(bags)]
+    padded = in_bags(rows_of(rng.normal(size=(rows, 2)).tolist()), index, counts.tolist())
+    return padded, replace(padded, index=BagLabels(of_row, [*range(bags)]).index())
+
+
+def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch) -> None:
+    padded, ragged = bagged()
+    p = np.random.default_rng(1).random(60)
+    proba = np.stack([1 - p, p], axis=1)
+    expected = holdout_criteria(proba, Holdout(padded.rows, padded.index, padded.counts, labels=None))
+    names = ("mpiou", "mpiou-hard", "l1", "l1-hard", "kl", "likelihood")
+    for most in (fitting.MOST_PADDED, 40):
+        monkeypatch.setattr("llpbench.owndata.fitted.MOST_PADDED", most)
+        assert coarse_criteria(proba, ragged) == pytest.approx({name: expected[name] for name in names})
+
+
+def test_large_bags_train_networks_in_parts_and_are_not_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, ragged = bagged()
+    monkeypatch.setattr(fitting, "_LARGEST_IN_STEP", 4)
+    parts = fitting._in_parts(ragged, np.random.default_rng(0))
+    assert (parts.sizes.max(), sorted(parts.bag_by_bag)) == (4, [*range(60)])
+    whole = ragged.bag_of_row[[rows[0] for rows in parts.index]]
+    assert all((ragged.bag_of_row[rows] == bag).all() for rows, bag in zip(parts.index, whole, strict=True))
+    assert np.allclose(parts.proportions, ragged.proportions[whole])
+    assert np.array_equal(parts.known, ragged.known[whole])
+    monkeypatch.setattr(fitting, "MOST_PADDED", 100)
+    of_row = np.append(np.repeat(np.arange(60), 2), np.full(500, 60))
+    bags = replace(bagged(rows=620)[1], index=BagLabels(of_row, [*range(61)]).index(), counts=np.ones((61, 2)))
+    assert not any(fitting._held_out(bags, 0.5, seed)[60] for seed in range(20))
+
+
+@pytest.mark.parametrize("method", ["count-gbdt", "dllp"])
+def test_large_bag_causes_little_padding(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 bags of a row and one of 1,000: a padded index has a million places."""
+    cells: list[int] = []
+    padded = BaggedRows.padded
+
+    def watched(self: BaggedRows, bags: IntArray, width: int) -> IntArray:
+        cells.append(len(bags) * width)
+        return padded(self, bags, width)
+
+    monkeypatch.setattr(BaggedRows, "padded", watched)
+    monkeypatch.setattr(fitting, "MOST_PADDED", 10_000)
+    (frame, _, votes), bags = people(2000, 10), np.arange(2000).clip(max=1000)
+    table = counted(bags, votes)
+    params = {"trees": 100} if method == "count-gbdt" else None
+    model = LLPClassifier(method, params=params, epochs=1, bags_per_step=16).fit(frame, bags, counts=table)
+    assert isinstance(model._known.index, Ragged)
+    model.score_bags(frame, bags, counts=table)
+    assert max(cells) < 10_000
+
+
+def test_one_class_per_row_is_refused() -> None:
+    bags = np.repeat([0, 1, 2], 10)
+    counts = pd.DataFrame(np.equal.outer(range(3), bags) * 1, columns=[f"row {number}" for number in range(30)])
+    frame = pd.DataFrame({"a": np.arange(30.0) % 7})
+    with refusal("30 classes for 30 rows"):
+        LLPClassifier("bag-share").fit(frame, bags, counts=counts)
+    LLPClassifier("bag-share").fit(pd.concat([frame] * 5), np.tile(bags, 5), counts=5 * counts)
+
+
+def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bag_process, "_SCORED", 2)
+    grown: dict[int | None, int] = {}
+
+    def watched(compute: object) -> object:
+        return _later(lambda: (compute(), grown.setdefault(jobs, threading.get_ident()))[0])  # type: ignore[operator]
+
+    monkeypatch.setattr(trees, "_later", watched)
+    (frame, bags, votes), found = people(240, 30), []
+    for jobs in (1, 2):
+        model = LLPClassifier(n_jobs=jobs, random_state=3).fit(frame, bags, counts=counted(bags, votes))
+        found.append(model.predict_proba(frame))
+    assert np.allclose(found[0], found[1], atol=1e-6), "two threads may add up in another order"
+    assert grown[1] == threading.get_ident() != grown[2]
+
+
+def test_small_tables_use_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(5), raising=False)
+    large = fitting._SMALL + 1
+    for jobs, rows, blas, expected in (None, 9, 1, 1), (-1, 9, 1, 5), (1, 9, 1, 1), (2, 9, 1, 2), (2, large, 2, 2):
+        with FitSettings(n_jobs=jobs)._threads(rows):
+            assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {blas}
+            assert workers() == expected
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_shown_in_terminal_only(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    screen = io.StringIO()
+    console = functools.partial(Console, file=screen, force_terminal=terminal, width=100, highlight=False)
+    monkeypatch.setattr(fitting, "Console", lambda **_: console())
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with fitting.progress_display() as display:
+        display.add_task("sample of bags", total=None)
+    assert ("sample of bags" in screen.getvalue()) == terminal
+    assert terminal or not screen.getvalue().strip()

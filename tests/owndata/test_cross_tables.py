@@ -73,8 +73,7 @@ def shares_of(numbers: pd.DataFrame, whole: int = 1) -> pd.DataFrame:
 
 def changed(change: Callable[..., tuple[Any, ...]], precincts: int = 30) -> CrossTable:
     """Return the table of precincts, from what `change` makes of both margins (and sizes)."""
-    people, votes, _ = simulated(precincts)
-    groups, outcomes, *sizes = change(people, votes)
+    groups, outcomes, *sizes = change(*simulated(precincts)[:2])
     return cross_table(groups, outcomes, sizes=sizes[0] if sizes else None)
 
 
@@ -161,28 +160,25 @@ def test_estimate_table_command_writes_every_cell(
     texts = people.assign(white=people["white"].map("{:,}".format))  # such as 1,456
     pd.concat([texts, votes], axis=1).rename_axis("precinct").to_csv("precincts.csv")
 
-    def run(options: str, code: int = 0, groups: str = "black,white,asian") -> Any:
-        given = (
-            f"precincts.csv --groups {groups} --outcomes ann,bob --precinct-column precinct --out cells.csv {options}"
-        )
+    def run(options: str, code: int = 0) -> Any:
+        given = f"precincts.csv --outcomes ann,bob --precinct-column precinct --out cells.csv --groups {options}"
         result = llpbench("estimate-table", *given.split())
         assert result.code == code, result.err
         return result
 
+    every, rest = ",".join(GROUPS), "--rest-as others"
     for other in ("precincts.csv", "cells.csv"):
-        assert other in run(f"--rest-as others --differences {other}", 2).err
+        assert other in run(f"{every} {rest} --differences {other}", 2).err
         assert len([*tmp_path.iterdir()]) == 1, "no file is replaced"
-    out = run("--rest-as others --plot cells.svg").out
+    out = run(f"{every} {rest} --plot cells.svg").out
     assert all(name in out for name in (*GROUPS, "ann", "others"))
-    cells = pd.read_csv("cells.csv")
-    names = product(["all", *people.index], GROUPS, ["ann", "bob", "others"])
-    assert [*cells[["precinct", "group", "outcome"]].itertuples(index=False, name=None)] == [*names]
+    cells = pd.read_csv("cells.csv", index_col=["precinct", "group", "outcome"])
+    assert [*cells.index] == [*product(["all", *people.index], GROUPS, ["ann", "bob", "others"])]
     assert cells["count"][:9].sum() == pytest.approx(people.to_numpy().sum(), rel=1e-4)
     assert Path("cells.svg").stat().st_size > 1_000
-    options = "--rest-as others --among ann,bob --covariates asian --differences d.csv"
-    assert "'P01'" in run(options, 2, "black,white").err, "asian is no group now"
-    run(options)
+    assert "'P01'" in run(f"black,white {rest}", 2).err, "people of one group are in no column"
+    run(f"{every} {rest} --among ann,bob --covariates asian --differences d.csv")
     assert [*pd.read_csv("cells.csv")["outcome"][:4]] == ["ann", "bob"] * 2
     assert {"shift", "shift_p"} < {*pd.read_csv("d.csv").columns}
-    error = run("", 2).err
+    error = run(every, 2).err
     assert ("--rest-as" in error, "rest=" in error) == (True, False)
