@@ -99,15 +99,10 @@ class NumberText:
         numbers = pd.to_numeric(plain.where(valid), errors="coerce").astype(float)
         foreign = valid & (pd.to_numeric(known, errors="coerce") != numbers)
         counts = texts.value_counts()
-        return cls(
-            values=texts.map(numbers).astype(float),
-            decimal=decimal,
-            percent=percent,
-            gaps={mark: int(counts[mark]) for mark in known[gap] if mark},
-            broken=texts[texts.isin(known[~valid & ~gap])],
-            example=next(zip(known[foreign], numbers[foreign], strict=True), None),
-            is_code=bool((known.str.fullmatch(r"0\d+") & valid).any()),
-        )
+        gaps, broken = {mark: int(counts[mark]) for mark in known[gap] if mark}, texts[texts.isin(known[~valid & ~gap])]
+        example = next(zip(known[foreign], numbers[foreign], strict=True), None)
+        is_code = bool((known.str.fullmatch(r"0\d+") & valid).any())
+        return cls(texts.map(numbers).astype(float), decimal, percent, gaps, broken, example, is_code)
 
     @property
     def marks(self) -> list[str]:
