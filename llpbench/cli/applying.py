@@ -11,23 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from llpbench.cli import reading_options as common
 from llpbench.cli.options import AnyPath, Command, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, percent, print_table, show_texts
-from llpbench.cli.reading_options import (
-    Formats,
-    bag_options,
-    column_option,
-    file_option,
-    format_options,
-    is_large,
-    key_names,
-    names_option,
-    out_of_core_option,
-    own_data_command,
-    possible_names,
-    read_pairs,
-    reading,
-)
+from llpbench.cli.reading_options import column_option, file_option, names_option
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
 from llpbench.tables.column_names import csv_parts
@@ -39,6 +26,7 @@ if TYPE_CHECKING:
     from llpbench.owndata.classifier import LLPClassifier
     from llpbench.owndata.own_files import FileRows
 
+_Names = tuple[str, ...]
 _PATH = AnyPath(path_type=Path)
 _MOST_LINES = 12
 """Largest number of lines of a printed table of groups."""
@@ -50,9 +38,9 @@ class _Files:
 
     model: Path
     rows: Path
-    bag_column: tuple[str, ...]
+    bag_column: _Names
     columns: dict[str, Any]
-    formats: Formats
+    formats: common.Formats
     bags: Path | None
     weight_column: str | None
     drop_unmatched: bool
@@ -73,16 +61,16 @@ class _Files:
         if not hasattr(model, "feature_names_in_"):
             raise LLPBenchError(f"the model in {str(self.model)!r} was fitted to an array. Fit it to a frame.")
         network = f"a model of {model.method!r}" * is_network(model.method)
-        large = is_large(self.out_of_core, self.rows, network or "--drop-unmatched" * self.drop_unmatched)
+        large = common.is_large(self.out_of_core, self.rows, network or "--drop-unmatched" * self.drop_unmatched)
         columns, as_in_fit = model._model.columns, model.reading_
         kept_keys = as_in_fit.get("keys", [])  # columns of bag labels are read as unchanged text
         types = dict.fromkeys(columns.texts, "text") | dict.fromkeys(columns.numeric, "number")
         wanted, form = [str(name) for name in model.feature_names_in_], self.formats.rows
-        with reading("rows"):
+        with common.reading("rows"):
             batches = RowBatches(
                 self.rows,
                 {name: kind for name, kind in types.items() if name not in kept_keys},
-                keys=possible_names(self.bag_column),
+                keys=common.possible_names(self.bag_column),
                 features=[name for name in wanted if name not in kept_keys],
                 form=replace(form, missing=(*form.missing, *as_in_fit.get("missing", ()))),
                 decimals=as_in_fit.get("decimals", {}),
@@ -90,12 +78,12 @@ class _Files:
             )
             frame = batches.rows_or_head(head=large)
         known = list(frame.columns)
-        names, of_bags = key_names(self.bag_column, known) if self.bag_column else ([], [])
+        names, of_bags = common.key_names(self.bag_column, known) if self.bag_column else ([], [])
         for name in names:
             column_of(frame, name, self.rows, ". Omit --bag-column to predict from features only" * bags_optional)
         counts: dict[str, Any] = {}
         if self.bags is not None:
-            with reading("bags"):
+            with common.reading("bags"):
                 counts = BagFile(self.bags, of_bags, **self.columns, form=self.formats.bags).read(known)
         elif names:  # labels are texts in files, but may be numbers in a model
             model.bags_ = bags_as_texts(model.bags_, names)
@@ -110,7 +98,7 @@ class _Files:
                 echo(f"dropped {number:,} of {plural(len(there), 'row')} without a known bag", err=True)
             frame = frame[there]
         every, total = (batches, batches.total) if large else ([RowBatch(frame, self.rows, 0, 0, True)], len(frame))
-        with reading("rows") if large else nullcontext():
+        with common.reading("rows") if large else nullcontext():
             yield FileRows(model, every, total, names, counts, self.weight_column), known
 
 
@@ -134,18 +122,18 @@ def _applying(command: Any) -> Any:
 _APPLYING_OPTIONS = (
     click.argument("model", type=_PATH),
     click.argument("rows", type=_PATH),
-    bag_options(required=False),
+    common.bag_options(required=False),
     file_option("--bags", help="Table with counts of bags that were not in llpbench fit."),
     column_option("--weight-column", help="Column of ROWS with weights, as in llpbench fit."),
     click.option("--drop-unmatched", is_flag=True, help="Drop rows whose bag is missing or has no counts."),
     file_option("--out", required=True, help="File of the result: .csv or .parquet."),
-    out_of_core_option,
-    format_options,
+    common.out_of_core_option,
+    common.format_options,
     plugin_option,
 )
 
 
-@own_data_command(
+@common.own_data_command(
     examples=(
         "llpbench predict model new.csv --out predictions.csv",
         "llpbench predict model people.csv --bag-column district --whole-bags --out predictions.csv",
@@ -174,7 +162,7 @@ def predict(files: _Files, whole_bags: bool) -> int:
     return 0
 
 
-@own_data_command(
+@common.own_data_command(
     examples=(
         "llpbench estimate model people.csv --bag-column district --by sex,age-group --out groups.csv",
         "llpbench estimate model census.csv --bag-column precinct --weight-column people --by sex --out groups.csv",
@@ -186,14 +174,7 @@ def predict(files: _Files, whole_bags: bool) -> int:
 @click.option("--among", multiple=True, metavar="CLASSES", help="Give shares among these classes only. [default: all]")
 @file_option("--plot", help="Plot of the groups in all bags: .png, .svg or .pdf.")
 @column_option("--class", "label", help="Class of the plot. [default: the last]")
-def estimate(
-    files: _Files,
-    by: tuple[str, ...],
-    where: tuple[str, ...],
-    among: tuple[str, ...],
-    plot: Path | None,
-    label: str | None,
-) -> int:
+def estimate(files: _Files, by: _Names, where: _Names, among: _Names, plot: Path | None, label: str | None) -> int:
     """Estimate counts and shares of groups, with intervals.
 
     ROWS contains whole bags: the bags of llpbench fit, or the bags of --bags. The result first has a line for each
@@ -215,7 +196,7 @@ def estimate(
         raise LLPBenchError("--class needs --plot, because the file has all classes. Add --plot or leave --class out.")
     if plot is not None:
         require_plot(plot, "--plot")
-    wanted = read_pairs([part for text in where for part in csv_parts(text)], "--where")
+    wanted = common.read_pairs([part for text in where for part in csv_parts(text)], "--where")
     with files.read() as (rows, columns):
         model, keys = rows.model, list(rows.keys)
         some = [_class_of(model, name, "--among") for name in split_names(among, [*map(str, model.classes_)])]
@@ -229,7 +210,7 @@ def estimate(
         write(found)
     overall = found[(found[keys] == ALL).all(axis="columns")]
     groups, bags = len(overall) // overall["class"].nunique(), len(found[keys].drop_duplicates()) - 1
-    shown = _where(found, wanted, keys) if wanted else overall
+    shown = _where(found if {*keys} & {*wanted} else overall, wanted)
     if plot is not None:
         from llpbench.report.plots.own_figures import group_shares
 
@@ -246,31 +227,27 @@ def estimate(
     return 0
 
 
-def _where(found: DataFrame, wanted: dict[str, str], bags: list[str]) -> DataFrame:
-    """Return the lines with values of columns, of all bags together unless `wanted` names a bag."""
-    from llpbench.owndata.group_estimates import ALL, NUMBERS
+def _where(found: DataFrame, wanted: dict[str, str]) -> DataFrame:
+    """Return the lines with values of columns."""
+    from llpbench.owndata.group_estimates import NUMBERS
 
     known = [name for name in found.columns if name not in NUMBERS]
-    if not {*bags} & {*wanted}:
-        found = found[(found[bags] == ALL).all(axis="columns")]
     for name, value in wanted.items():
         if name not in known:
             raise LLPBenchError(f"--where must name one of {', '.join(known)}, got {name!r}.")
         values = found[name].astype(str)
         if value not in {*values}:
-            some = ", ".join(values.unique()[:5])
-            raise LLPBenchError(f"--where {name}={value}: no line has this value. Values are {some}.")
+            raise LLPBenchError(f"--where {name}={value} is in no line. Values are {', '.join(values.unique()[:5])}.")
         found = found[values == value]
     return found
 
 
 def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
-    shown = lines.head(_MOST_LINES)
+    shown, more = lines.head(_MOST_LINES), max(len(lines) - _MOST_LINES, 0)
     shares = map(percent, *(shown[name] for name in ("share", "share_lower", "share_upper")))
     keys = shown[[*names, "class"]].astype(object).fillna("(missing)").to_numpy()
     rows = [[*map(str, key), share] for key, share in zip(keys, shares, strict=True)]
-    more = len(lines) - len(rows)
-    caption = "Percent, with 95 % intervals." + (f" {plural(more, 'more line')} in the file." if more else "")
+    caption = "Percent, with 95 % intervals." + f" {plural(more, 'more line')} in the file." * (more > 0)
     show_texts(f"Groups in {which}", caption, [*names, "class", "share"], rows)
 
 
@@ -297,10 +274,9 @@ def effects(model: Path, label: str | None, out: Path, plugin: tuple[str, ...]) 
     save_figure(lambda: effect_panels(found, f"{model}: effects on {name}"), out)
     rows = []
     for effect in found.strongest(12):
-        ends = []
+        rows.append([effect.name, f"{effect.importance:.2f}", f"{effect.undetermined:.2f}"])
         for place in (int(effect.values.argmin()), int(effect.values.argmax())):
-            ends += [f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}", effect.bin_text(place)]
-        rows.append([effect.name, f"{effect.importance:.2f}", f"{effect.undetermined:.2f}", *ends])
+            rows[-1] += [f"{effect.values[place]:+.2f} ± {2 * effect.std[place]:.2f}", effect.bin_text(place)]
     print_table(["feature", "importance", "undetermined", "lowest", "", "highest", ""], rows)
     echo(f"{model}, {len(fitted.bags_):,} bags: effects on the {found[0].scale} of {name}; plot: {out}")
     return 0

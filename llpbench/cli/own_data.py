@@ -12,24 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from llpbench.cli import FAILED
+from llpbench.cli import reading_options as common
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
 from llpbench.cli.output import echo, show_texts
-from llpbench.cli.reading_options import (
-    Formats,
-    bag_options,
-    column_option,
-    file_option,
-    format_options,
-    is_large,
-    key_names,
-    names_option,
-    number_option,
-    out_of_core_option,
-    own_data_command,
-    possible_names,
-    read_pairs,
-    reading,
-)
+from llpbench.cli.reading_options import column_option, file_option, names_option, number_option
 from llpbench.core.errors import LLPBenchError, warn
 from llpbench.core.text import plural
 from llpbench.tables.column_names import csv_parts
@@ -45,7 +31,7 @@ _flag = functools.partial(click.option, is_flag=True)
 _LEARNING_OPTIONS = (
     click.argument("rows", type=_PATH),
     file_option("--bags", required=True, multiple=True, help="Table with a row for each bag; fit accepts several."),
-    bag_options(required=True),
+    common.bag_options(required=True),
     number_option("--seed", default=0, help="Random seed."),
     column_option("--size-column", help="Column of BAGS with the number of rows of the whole bag."),
     names_option("--classes", help="Both classes, the counted one last; with several columns, the classes to use."),
@@ -61,7 +47,7 @@ _LEARNING_OPTIONS = (
     click.option("--types", multiple=True, metavar="NAME=TYPE", help="Type of a column of ROWS: number or text."),
     _flag("--drop-unmatched", help="Drop rows and bags without each other, and classes that --classes does not name."),
     _flag("--suppress-impossible", help="Treat counts that do not fit the rows of their bag as missing."),
-    format_options,
+    common.format_options,
     plugin_option,
 )
 """Options of commands that fit methods to bags."""
@@ -69,14 +55,13 @@ _LEARNING_OPTIONS = (
 
 def _learning(command: Any) -> Any:
     """Add `_LEARNING_OPTIONS`. The command gets `features`, `data`, how rows were `read`, and its own options."""
-    own = {*inspect.signature(command).parameters}
 
     @functools.wraps(command)
     def called(plugin: tuple[str, ...], **given: Any) -> Any:
         load_plugins(plugin)
-        seed = given["seed"]
-        features, data, read = _read(seed=seed, **{name: value for name, value in given.items() if name not in own})
-        return command(features=features, data=data, read=read, **{name: given[name] for name in own & {*given}})
+        options = {name: given.pop(name) for name in [*given] if name in _READ}
+        features, data, read = _read(seed=given["seed"], **options)
+        return command(features=features, data=data, read=read, **given)
 
     return add_options(called, _LEARNING_OPTIONS)
 
@@ -87,8 +72,7 @@ def _read(
     bags: tuple[Path, ...],
     bag_column: tuple[str, ...],
     columns: dict[str, Any],
-    formats: Formats,
-    size_column: str | None,
+    formats: common.Formats,
     classes: tuple[str, ...],
     leave_out: tuple[str, ...],
     types: tuple[str, ...],
@@ -98,7 +82,6 @@ def _read(
     seed: int,
     out_of_core: bool | None = False,
     most_rows: int = 0,
-    time_column: str | None = None,
     **facts: Any,
 ) -> tuple[DataFrame, BagData, dict[str, Any]]:
     """Return the features of rows, the data of bags (`facts`: options of `BagData.read`), and how rows were read."""
@@ -107,16 +90,15 @@ def _read(
     from llpbench.owndata.bag_data import BagData
     from llpbench.owndata.fitting import progress_display
     from llpbench.owndata.own_files import BagFile, draw_bags, one_per_bag
-    from llpbench.owndata.weights import weights_of_column
     from llpbench.tables.bag_keys import bag_index, bag_keys
     from llpbench.tables.column_names import column_of, matching_column, split_names
     from llpbench.tables.row_files import RowBatches
 
-    kinds, keep_key, one = read_pairs(types, "--types"), facts["keep_key"], len(bags) == 1
-    with reading("rows"):
-        large = is_large(out_of_core, rows, "" if one else "several --bags")
-        wanted = [(part, text) for text in bag_column for part in possible_names([text])]
-        batches = RowBatches(rows, kinds, keys=possible_names(bag_column), form=formats.rows, columns=wanted)
+    kinds, keep_key, one = common.read_pairs(types, "--types"), facts["keep_key"], len(bags) == 1
+    with common.reading("rows"):
+        large = common.is_large(out_of_core, rows, "" if one else "several --bags")
+        wanted = [(part, text) for text in bag_column for part in common.possible_names([text])]
+        batches = RowBatches(rows, kinds, keys=common.possible_names(bag_column), form=formats.rows, columns=wanted)
         frame = batches.rows_or_head(head=large)
     known = list(frame.columns)
 
@@ -124,29 +106,26 @@ def _read(
         return [str(column_of(frame, name, rows).name) for name in names]
 
     if not one and len(bags) != len(bag_column):
-        got = f"--bags and --bag-column must be given equally often, got {len(bags)} and {len(bag_column)}"
-        raise LLPBenchError(f"{got}. Give each table of bags its own --bag-column, or leave the other tables out.")
-    given = [bag_column] if one else [(text,) for text in bag_column]
-    groupings = [key_names(texts, known) for texts in given]
-    with reading("bags"):
-        more = columns | {"size_column": size_column, "time_column": time_column, "form": formats.bags}
+        got = f"got {len(bags)} and {len(bag_column)}. Give each table of bags its own --bag-column."
+        raise LLPBenchError(f"--bags and --bag-column must be given equally often, {got}")
+    groupings = [common.key_names(texts, known) for texts in ([bag_column] if one else zip(bag_column, strict=True))]
+    with common.reading("bags"):
         pairs = zip(bags, groupings, strict=True)
-        tables = [BagFile(path, of_bags, **more).read(known) for path, (_, of_bags) in pairs]
+        tables = [BagFile(path, names, **columns, form=formats.bags).read(known) for path, (_, names) in pairs]
     out = named(split_names(leave_out, known)) + named([weight_column] if weight_column is not None else [])
     texts = named(name for name, kind in kinds.items() if kind == "text")
     if large:
-        with reading("rows"), progress_display() as progress:
+        with common.reading("rows"), progress_display() as progress:
             frame, tables[0] = draw_bags(batches, groupings[0][0], tables[0], most_rows, seed, drop_unmatched, progress)
         if drawn := frame.attrs.get("drawn"):
             echo(f"llpbench: {drawn}", err=True)
-    decimals = frame.attrs["decimals"]
     frame = frame.astype(dict.fromkeys(texts, "category"))  # the user has declared their type
-    weights = None if weight_column is None else weights_of_column(frame, weight_column, rows)
+    weights = None if weight_column is None else column_of(frame, weight_column, rows)
     keys = [bag_keys(frame, names, rows) for names, _ in groupings]
     names = [*dict.fromkeys(name for own, _ in groupings for name in own)]
     key_columns, table = named(names), tables[0]
     times = table.pop("time", None)
-    if time_column is not None:
+    if (time_column := columns.get("time_column")) is not None:
         if matching_column(time_column, known):
             column = column_of(frame, time_column, rows)
             out += [str(column.name)] if column.name not in key_columns else []
@@ -161,22 +140,20 @@ def _read(
         raise LLPBenchError("no feature is left in ROWS. Keep at least one column besides the bag.")
     if not one:
         table = {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
-    data = BagData.read(
-        features,
-        keys[0] if one else keys,
-        **table,
-        classes=_class_names(classes, tables[0]) or None,
-        unmatched="drop" if drop_unmatched else "raise",
-        impossible="suppress" if suppress_impossible else "raise",
-        sample_weight=weights,
-        **facts,
-    )
+    facts |= {"classes": _class_names(classes, tables[0]) or None, "sample_weight": weights}
+    facts |= {"unmatched": "drop"} if drop_unmatched else {}
+    facts |= {"impossible": "suppress"} if suppress_impossible else {}
+    data = BagData.read(features, keys[0] if one else keys, **table, **facts)
     kept = [name for name in key_columns if keep_key and name not in out]
-    read = {"missing": list(formats.rows.missing), "decimals": decimals, "keys": kept}
+    read = {"missing": list(formats.rows.missing), "decimals": dict(batches.decimals), "keys": kept}
     return features, data, read if times is None else read | {"time": times}
 
 
-@own_data_command(
+_READ = {*inspect.signature(_read).parameters, "rest_as", "sampled", "as_shares", "noise", "keep_key"} - {"seed"}
+"""Options that `_read` uses."""
+
+
+@common.own_data_command(
     examples=(
         "llpbench fit people.csv --bags votes.csv --bag-column district --counts no,yes --out model",
         "llpbench fit people.csv --bags rates.csv --bag-column district --proportions late --out model",
@@ -185,7 +162,7 @@ def _read(
 @_learning
 @click.option("--out", required=True, type=_PATH, metavar="DIR", help="Folder of the model.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="Method that learns from bags.")
-@out_of_core_option
+@common.out_of_core_option
 @number_option(
     "--most-rows",
     type=click.IntRange(min=2),
@@ -193,22 +170,12 @@ def _read(
     help="With --out-of-core: largest number of rows in memory. Of more rows, whole bags are drawn at random.",
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Hyperparameter of the method.")
-@column_option("--encoder", help="Encoder of a network. [default: mlp]")
+@column_option("--encoder", default="mlp", help="Encoder of a network. [default: mlp]")
 @column_option("--numbers", help="Scaling of numbers: z, scores (normal scores) or robust. [default: by method]")
 @click.option("--pretraining", default="none", show_default=True, metavar="NAME", help="Pretraining of an encoder.")
 @number_option("--ensemble", default=1, type=click.IntRange(min=1), help="Number of models that are averaged.")
 def fit(
-    features: DataFrame,
-    data: BagData,
-    read: dict[str, Any],
-    out: Path,
-    method: str,
-    settings: tuple[str, ...],
-    encoder: str | None,
-    numbers: str | None,
-    pretraining: str,
-    ensemble: int,
-    seed: int,
+    features: DataFrame, data: BagData, read: Any, out: Path, method: str, settings: tuple[str, ...], **others: Any
 ) -> int:
     """Learn from rows in bags with known counts.
 
@@ -216,20 +183,11 @@ def fit(
     a folder or a quoted pattern.
     """
     from llpbench.owndata.classifier import LLPClassifier
-    from llpbench.owndata.fitting import AUTO, YARDSTICK, progress_display, takes_encoder
+    from llpbench.owndata.fitting import AUTO, YARDSTICK, progress_display
     from llpbench.owndata.storing import require_free
 
-    if encoder is not None and not takes_encoder(method):
-        raise LLPBenchError(f"method {method!r} has no encoder, got --encoder {encoder}. Leave --encoder out.")
-    model = LLPClassifier(
-        method,
-        params=read_pairs((text.removeprefix(f"{method}.") for text in settings), "--set") or None,
-        encoder=encoder or "mlp",
-        numbers=numbers,
-        pretraining=pretraining,
-        ensemble=ensemble,
-        random_state=seed,
-    )
+    params = common.read_pairs((text.removeprefix(f"{method}.") for text in settings), "--set")
+    model = LLPClassifier(method, params=params or None, random_state=others.pop("seed"), **others)
     require_free(out)  # before minutes of fitting
     clock = time.perf_counter()
     with progress_display() as progress:
@@ -251,9 +209,9 @@ def fit(
     labels = model.classes_.tolist()
     classes = [*map(repr if any(" " in str(label) for label in labels) else str, labels)]
     unused = left["suppressed"] + left["impossible"]
-    people = plural(len(features) if several else int(model.bag_sizes_.sum()), "row")
-    if data.labels.weights is not None:
-        people = f"{plural(len(features), 'row')} for {model.bag_sizes_.sum():,.10g} people"
+    weights, total = data.labels.weights, model.bag_sizes_.sum()
+    people = plural(int(total) if weights is None and not several else len(features), "row")
+    people += "" if weights is None else f" for {total:,.10g} people"
     echo(
         f"{f'auto ({AUTO})' if method == 'auto' else method}, {people} in {plural(len(model.bags_), 'bag')}"
         f"{f' ({unused:,} of them not used)' * bool(unused)}, {plural(model.n_features_in_, 'feature')}, classes "
@@ -264,7 +222,7 @@ def fit(
     return 0
 
 
-@own_data_command(
+@common.own_data_command(
     examples=(
         "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes",
         "llpbench choose people.csv --bags votes.csv --bag-column district --counts no,yes --methods auto,dllp",
@@ -280,13 +238,7 @@ def fit(
 @number_option("--folds", default=5, help="Number of parts that bags are split into.")
 @number_option("--repeats", type=int, help="Number of random splits into parts. [default: 2; with --time-column 1]")
 def choose(
-    features: DataFrame,
-    data: BagData,
-    read: dict[str, Any],
-    methods: str | None,
-    folds: int,
-    repeats: int | None,
-    seed: int,
+    features: DataFrame, data: BagData, read: Any, methods: str | None, folds: int, repeats: int | None, seed: int
 ) -> int:
     """Compare methods on your own bags and recommend one.
 
@@ -295,10 +247,8 @@ def choose(
     """
     from llpbench.owndata import choosing
 
-    compared = csv_parts(methods or "") or choosing.COMPARED
-    found = choosing.choose(
-        features, data, methods=compared, folds=folds, repeats=repeats, random_state=seed, time=read.get("time")
-    )
+    given = {"methods": csv_parts(methods or "") or choosing.COMPARED, "random_state": seed, "time": read.get("time")}
+    found = choosing.choose(features, data, folds=folds, repeats=repeats, **given)
     _show_board(found)
     echo(found.advice)
     if found.union is not None and (doubts := found.union.doubts_) is not None:

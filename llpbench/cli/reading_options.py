@@ -154,7 +154,8 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
     def decorate(command: Any) -> Any:
         @functools.wraps(command)
         def called(suppressed: tuple[str, ...], **given: Any) -> Any:
-            columns = {name: given.pop(name) for name in ("counts", "proportions", "class_column")}
+            names = ("counts", "proportions", "class_column", "size_column", "time_column")
+            columns = {name: given.pop(name) for name in names if name in given}
             columns["suppressed"] = [mark for text in suppressed for mark in csv_parts(text)]
             return command(columns=columns, **given)
 

@@ -174,7 +174,7 @@ def _declared(subject: _EncoderSubject, fact: str, seen: bool, what: str, who: s
     """Return whether parts influence each other. Raises `FaultError` if the encoder declares something else."""
     said = getattr(subject.encoder, fact)
     require(said or not seen, f"{what}: declare {fact} = True")
-    require(seen or not said, f"{who} do not influence one another: declare {fact} = False")
+    require(seen or not said, f"{who} do not influence each other: declare {fact} = False")
     return "they do" if seen else "they do not"
 
 

@@ -30,10 +30,17 @@ from llpbench.owndata.weights import read_weights
 
 _Counted = Literal["rows", "whole bags", "others"]
 """What was counted: the rows in X, whole bags (X has some of their rows), or other people."""
-_MOST_NOISE = 1e12
+_MOST = 1e12
 """Largest standard deviation of noise, in rows."""
 _SAME_TOTAL = 0.5
 """Largest difference of equal totals."""
+_APART = (
+    ("sampled=True", "as_shares=True"),
+    ("noise=", "sampled=True", "as_shares=True"),
+    ("counts as ranges", "sampled=True", "as_shares=True", "noise=", "rest_as=", "several groupings"),
+    ("several groupings", "sizes=", "noise=", "sampled=True", "as_shares=True"),
+)
+"""Facts about bags, each with those that it cannot be combined with."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -150,24 +157,19 @@ class BagData:
         for name, value, other in (("impossible", impossible, "suppress"), ("unmatched", unmatched, "drop")):
             if value not in ("raise", other):
                 raise LLPBenchError(f"{argument(name)} must be 'raise' or {other!r}, got {value!r}.")
-        if isinstance(noise, bool) or not (isinstance(noise, Real) and 0 <= noise <= _MOST_NOISE):
-            must = f"{argument('noise')} must be a standard deviation from 0 to {_MOST_NOISE:g}"
-            raise LLPBenchError(f"{must}, got {noise!r}.")
+        if isinstance(noise, bool) or not (isinstance(noise, Real) and 0 <= noise <= _MOST):
+            raise LLPBenchError(f"{argument('noise')} must be a standard deviation from 0 to {_MOST:g}, got {noise!r}.")
         parts, ranges = split_ranges(counts), None
         grouping = pd.Series | pd.DataFrame | np.ndarray | list
         several = isinstance(bags, list | tuple) and len(bags) > 0 and all(isinstance(each, grouping) for each in bags)
-        _require_together(
-            sampled=sampled,
-            as_shares=as_shares,
-            noise=noise > 0,
-            sizes=sizes is not None,
-            groupings=several,
-            ranges=parts is not None,
-            rest_as=rest_as is not None,
-        )
+        facts = {"sampled=True": sampled, "as_shares=True": as_shares, "noise=": noise > 0, "sizes=": sizes is not None}
+        facts |= {"rest_as=": rest_as is not None, "several groupings": several, "counts as ranges": parts is not None}
+        for one, *others in _APART:
+            if facts[one] and (other := next((name for name in others if facts[name]), None)):
+                both = " and ".join(name if " " in name else argument(name) for name in (one, other))
+                raise LLPBenchError(f"{both} cannot be combined. Leave one of them out.")
         if as_shares and counts is None:
-            only = f"{argument('as_shares=True')} works only with counts"
-            raise LLPBenchError(f"{only}. Leave it out: proportions are shares already.")
+            raise LLPBenchError(f"{argument('as_shares=True')} needs counts: proportions are shares. Leave it out.")
         weights, table = read_weights(sample_weight, X), None
         if several:
             of_rows, table = _read_groupings(X, bags, proportions=proportions, counts=counts, weights=weights)
@@ -220,20 +222,6 @@ class BagData:
         return pd.concat(copies, ignore_index=True) if isinstance(copies[0], pd.DataFrame) else np.concatenate(copies)
 
 
-def _require_together(**given: bool) -> None:
-    words = {"sampled": argument("sampled=True"), "as_shares": argument("as_shares=True")}
-    words |= {"groupings": "several groupings", "ranges": "counts as ranges"}
-    for one, others in (
-        ("sampled", ("as_shares",)),
-        ("noise", ("sampled", "as_shares")),
-        ("ranges", ("sampled", "as_shares", "noise", "rest_as", "groupings")),
-        ("groupings", ("sizes", "noise", "sampled", "as_shares")),
-    ):
-        if given[one] and (other := next((name for name in others if given[name]), None)):
-            both = " and ".join(words.get(name, argument(f"{name}=")) for name in (one, other))
-            raise LLPBenchError(f"{both} cannot be combined. Leave one of them out.")
-
-
 def _key_columns(X: Any, bags: Any) -> list[str]:
     """Return columns of X with the name and values of `bags` or weights, if these are a series or frame."""
     bags = bags.to_frame() if isinstance(bags, pd.Series) else bags
@@ -266,8 +254,9 @@ def _read_groupings(
         raise LLPBenchError(f"{what} of all groupings must have the same classes, got {listed}.")
     if len(again := joined.index[joined.index.duplicated()]):
         raise LLPBenchError(f"bags of two groupings must not have the same name, got {again[0]!r} twice. Rename one.")
-    if counts is not None:
-        warn("disagreeing groupings", _disagreement(frames, labels))
+    if counts is not None and (told := _disagreement(frames, labels)):
+        both = "both tables" + " and the order of bags" * isinstance(frames[0].columns, pd.RangeIndex)
+        warn("disagreeing groupings", f"the groupings disagree: {told}. The model is a compromise. Check {both}.")
     of_rows = pd.Series(np.concatenate(labels), dtype=object)
     weights = None if weights is None else np.tile(weights, len(bags))
     table = replace(tables[0], names=[*joined.index], values=joined.to_numpy())
@@ -275,7 +264,7 @@ def _read_groupings(
 
 
 def _disagreement(frames: list[pd.DataFrame], labels: list[Any]) -> str:
-    """Return a message if counts of the same rows (in all, or in a bag of bags) differ in two groupings; else ""."""
+    """Return how counts of the same rows (in all, or in a bag of bags) differ in two groupings; "" if they do not."""
     for frame, bags in zip(frames, labels, strict=True):
         if frame.isna().any(axis=None) or {*bags} != {*frame.index}:
             return ""  # not all rows are counted
@@ -286,15 +275,12 @@ def _disagreement(frames: list[pd.DataFrame], labels: list[Any]) -> str:
         return next(filter(None, (_disagreement_inside(*inner, *outer) for inner, outer in pairs)), "")
     label = (away > _SAME_TOTAL).any(axis="columns").idxmax()
     number, other = totals.loc[label, [0, away.loc[label].idxmax()]]
-    return (
-        f"the groupings disagree: their counts of {label!r} add up to {number:,.10g} and {other:,.10g}, of the same "
-        f"{plural(len(labels[0]), 'row')}. The model is a compromise. Check both tables"
-        f"{' and the order of bags' * isinstance(frames[0].columns, pd.RangeIndex)}."
-    )
+    same = f"of the same {plural(len(labels[0]), 'row')}"
+    return f"their counts of {label!r} add up to {number:,.10g} and {other:,.10g}, {same}"
 
 
 def _disagreement_inside(inner: pd.DataFrame, lower: Any, outer: pd.DataFrame, upper: Any) -> str:
-    """Return a message if outer bags consist of inner ones, but their counts do not; else ""."""
+    """Return how counts of outer bags, which consist of inner ones, differ from theirs; "" if they do not."""
     outside = dict(zip(lower, upper, strict=True))
     if len({*zip(lower, upper, strict=True)}) > len(outside):
         return ""
@@ -304,8 +290,5 @@ def _disagreement_inside(inner: pd.DataFrame, lower: Any, outer: pd.DataFrame, u
     bag, column = np.unravel_index(np.abs(sums - given).argmax(), sums.shape)
     if abs(sums[bag, column] - given[bag, column]) <= _SAME_TOTAL:
         return ""
-    return (
-        f"the groupings disagree: the count of {outer.columns[column]!r} in bag {bags[bag]!r} is "
-        f"{given[bag, column]:,.10g}, but the counts of the bags inside it add up to {sums[bag, column]:,.10g}. "
-        "The model is a compromise. Check both tables."
-    )
+    of_outer = f"the count of {outer.columns[column]!r} in bag {bags[bag]!r} is {given[bag, column]:,.10g}"
+    return f"{of_outer}, but the counts of the bags inside it add up to {sums[bag, column]:,.10g}"

@@ -48,24 +48,18 @@ _FEWEST_BAGS = 6
 PIECE_ROWS = 131_072
 """Whole bags are processed in pieces: consecutive bags with at most this number of rows, or one larger bag."""
 _FOLDS, _FOLDS_OF_MANY_ROWS, _MANY_ROWS = 3, 2, 100_000
-_LEAST = 0.05
-"""Spread if held-out bags do not show that features help."""
+_LEAST = 0.05  # spread if held-out bags do not show that features help
 _SPREADS = (_LEAST, 0.1, 0.18, 0.3, 0.45, 0.65, 1.0)
 """Possible spreads. None is larger than the model's."""
 _TAUS = (0.01, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56)
 """Possible standard deviations of effects of bags on logits."""
 _LOG_STD, _NARROW = 0.3, 0.3
 """Prior standard deviation of log s, and median of the prior of s if bags have large effects."""
-_CONFOUNDED = 0.06
-"""Variance of effects of bags at which the median of the prior is half-way to that."""
-_EVEN = 0.25
-"""Standard deviation of effects of bags at which both components of the prior have probability 1/2."""
-_HARMLESS = 0.07
-"""Standard deviation of logits inside bags that costs at most 0.001 nats if features are useless."""
-_FEWEST_ROWS = 3
-"""Smallest number of rows of a bag in which predictions are correlated."""
-_LEVEL = 0.05
-"""Level of the test of whether features help."""
+_CONFOUNDED = 0.06  # variance of effects of bags at which the median of the prior is half-way to that
+_EVEN = 0.25  # standard deviation of effects of bags at which both components of the prior have probability 1/2
+_HARMLESS = 0.07  # standard deviation of logits inside bags that costs at most 0.001 nats if features are useless
+_FEWEST_ROWS = 3  # smallest number of rows of a bag in which predictions are correlated
+_LEVEL = 0.05  # level of the test of whether features help
 
 _Learner = Callable[[BaggedRows, Rows], FloatArray]
 """Function that fits to bags with known counts and returns predictions of rows [rows, classes]."""
@@ -75,12 +69,9 @@ _Learner = Callable[[BaggedRows, Rows], FloatArray]
 class KnownBags:
     """Adjustment of predictions for rows of known bags."""
 
-    spread: float
-    """s, the factor of the logits"""
-    deviation: float
-    """tau"""
-    effects: FloatArray
-    """[bags, classes] a + b_k; NaN where counts are suppressed"""
+    spread: float  # s, the factor of the logits
+    deviation: float  # tau
+    effects: FloatArray  # [bags, classes] a + b_k; NaN where counts are suppressed
 
     def __call__(self, proba: FloatArray, bags: IntArray) -> FloatArray:
         """Return probabilities [rows, classes]. `bags` [rows] are positions of known bags, -1 for other bags."""
@@ -116,8 +107,7 @@ class KnownBags:
 def held_out_predictions(known: BaggedRows, learn: _Learner, seed: int) -> FloatArray | None:
     """Return predictions [rows, classes] of each bag by a model that was fitted without it; None for too few bags.
 
-    Each fold has bags of all shares. Predictions are mixed with uniform ones of weight 1/(2 rows), so that no class has
-    probability 0.
+    Predictions are mixed with uniform ones of weight 1/(2 rows), so that no class has probability 0.
     """
     rows, classes = len(known.bag_of_row), known.counts.shape[1]
     if len(known.sizes) < _FEWEST_BAGS:
@@ -183,11 +173,9 @@ def _prior() -> FloatArray:
     """Return the prior probability of each spread, given tau [spreads, taus]."""
     taus = np.array(_TAUS)
     center = 1 - (1 - _NARROW) * taus**2 / (taus**2 + _CONFOUNDED)
-    hold = softmax(-0.5 * (np.log(np.array(_SPREADS)[:, None] / center) / _LOG_STD) ** 2, axis=0)
-    probability = 1 / (1 + (taus / _EVEN) ** 4)
-    prior: FloatArray = probability * hold
-    prior[0] += 1 - probability
-    return prior
+    prior = softmax(-0.5 * (np.log(np.array(_SPREADS)[:, None] / center) / _LOG_STD) ** 2, axis=0)
+    hold = 1 / (1 + (taus / _EVEN) ** 4)  # probability
+    return np.asarray(hold * prior + np.eye(len(prior), 1) * (1 - hold))
 
 
 def _reliable(counts: BagCounts, fitted: FloatArray, held_out: FloatArray, deviation: float) -> float:
@@ -216,8 +204,7 @@ def _total_shares(known: BaggedRows) -> FloatArray:
 def _level(logits: FloatArray, known: BaggedRows, weights: FloatArray | None = None) -> FloatArray:
     """Return the offset [classes] of logits that makes the mean prediction equal to the share of all known counts."""
     target = _total_shares(known).clip(0.5 / len(known.bag_of_row))
-    target = target / target.sum()
-    offset: FloatArray = np.zeros(len(target))
+    target, offset = target / target.sum(), np.zeros(len(target))
     for _ in range(100):
         factor = target / np.maximum(np.average(softmax(logits + offset, axis=1), axis=0, weights=weights), 1e-300)
         offset = offset + np.log(factor)
@@ -281,12 +268,9 @@ _FEW_TAUS = (0.01, 0.16, 0.64, 2.56)
 class BagCalibration:
     """Calibration of predictions to held-out bags."""
 
-    spread: float
-    """s, the factor of logits"""
-    offset: FloatArray
-    """[classes] a"""
-    evidence: float
-    """log Bayes factor in nats of the predictions against a constant prediction, on held-out bags"""
+    spread: float  # s, the factor of logits
+    offset: FloatArray  # [classes] a
+    evidence: float  # log Bayes factor in nats of the predictions against a constant one, on held-out bags
 
     def __call__(self, proba: FloatArray) -> FloatArray:
         return np.asarray(softmax(self.spread * log_of(proba) + self.offset, axis=1))
@@ -320,17 +304,15 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
     """
     shares, rows = _total_shares(known), len(known.bag_of_row)
     share, supported = 1 - shares.max(), found is None or found.evidence >= SUPPORTED
-    few = len(known.sizes) * share * (1 - share) < _FEW
+    few = bool(len(known.sizes) * share * (1 - share) < _FEW)
     if (not few and supported) or share >= _WARNED:
         return ""
     rare, positives = [label for place, label in enumerate(classes) if place != shares.argmax()], share * rows
     named = " or ".join(map(repr, rare[:3])) + " or another" * (len(rare) > 3)
     told = f"{positives:,.0f} of {rows:,} rows {verb(round(positives), 'is', 'are')} of class {named}, in "
-    told += plural(len(known.sizes), "bag")
-    if few:
-        told += ", which is too little to learn much about them"
+    told += plural(len(known.sizes), "bag") + ", which is too little to learn much about them" * few
     if found is not None:
         told += f". Held-out bags {'' if supported else 'do not '}show that features help (log evidence "
-        told += f"{round(found.evidence, 1) + 0.0:.1f} nats). Differences between rows, on logits, are shrunk to "
+        told += f"{found.evidence:z.1f} nats). Differences between rows, on logits, are shrunk to "
         told += f"{100 * found.spread:.0f} %"
     return f"{told}. Give more bags, or bags that differ more."

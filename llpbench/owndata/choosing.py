@@ -144,8 +144,7 @@ def choose(
     if data.labels.copies > 1:
         raise LLPBenchError("choose needs one grouping of rows, got several. Give one grouping.")
     if time is not None and repeats not in (None, 1):
-        must = f"{argument('repeats')} must be 1 with {argument('time=')}"
-        raise LLPBenchError(f"{must}: bags are not split at random, got {repeats!r}.")
+        raise LLPBenchError(f"{argument('repeats')} must be 1 with {argument('time=')}, got {repeats!r}.")
     read = LLPClassifier(YARDSTICK).fit(X, data)  # checks bags and rows
     names, found, frame = read.bags_.tolist(), read.bag_counts_.copy(), as_frame(X)
     texts = [name for name in frame.columns if str(name) in read._model.columns.texts]
@@ -202,10 +201,8 @@ def choose(
     unsure = {name for name, each in boards.items() if each.loc[YARDSTICK, "high"] >= 0}
     board = boards[reference].reset_index()
     best, advice = _advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
-    if time is not None:
-        advice += "\nHeld-out bags were later than the bags that methods learned from."
-    if finished < len(parts):
-        advice += f"\nInterrupted: the result is of {finished} of {len(parts)} folds."
+    advice += "\nHeld-out bags were later than the bags that methods learned from." * (time is not None)
+    advice += f"\nInterrupted: the result is of {finished} of {len(parts)} folds." * (finished < len(parts))
     if reference != union:
         advice += f"\nauto is not compared. The reference is {reference}, which has the best mean {DECIDES.upper()}."
     if failures:
@@ -243,10 +240,8 @@ def _advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure:
     best = ahead[0] if ahead and not unexplained else reference
     told = [f"Use {best}."]
     if ahead and unexplained:
-        told.append(
-            f"{_listed(ahead)} predicts held-out bags better ({_interval(rows[ahead[0]])}), but features do not "
-            f"explain {100 * unexplained:.0f} % of the variance of bags. Held-out bags may therefore be misleading."
-        )
+        better = f"{_listed(ahead)} predicts held-out bags better ({_interval(rows[ahead[0]])}), but features do not "
+        told.append(f"{better}explain {100 * unexplained:.0f} % of the variance of bags, so these may be misleading.")
     elif ahead:
         told.append(f"It predicts held-out bags significantly better than {reference} ({_interval(rows[best])}).")
     elif reference in unsure:
@@ -255,24 +250,16 @@ def _advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure:
     else:
         told.append("No method predicts held-out bags significantly better.")
     if best in unsure:
-        told.append(
-            f"{YARDSTICK}, which predicts the mean share for all bags, does not differ significantly from {best}: bags "
-            "are too few or too similar."
-        )
+        same = f"{YARDSTICK}, which predicts the mean share for all bags, does not differ significantly from {best}"
+        told.append(f"{same}: bags are too few or too similar.")
     elif YARDSTICK in {*board["method"]}:
         off = 50 * board.set_index("method")["l1"]  # half, as each error is in two classes
-        told.append(
-            f"Features help: predicted shares of held-out bags are off by {off[best]:.1f} points, the mean share "
-            f"by {off[YARDSTICK]:.1f}."
-        )
-    if level and not ahead:
-        told.append(f"It does not differ significantly from {_listed(level)}.")
-    if behind:
-        told.append(f"Significantly worse: {_listed(behind)}.")
-    told.append(
-        "Held-out bags show how well shares of new bags are predicted. Only labels show how well rows are ranked."
-    )
-    return best, "\n".join(told)
+        help_ = f"Features help: predicted shares of held-out bags are off by {off[best]:.1f} points"
+        told.append(f"{help_}, the mean share by {off[YARDSTICK]:.1f}.")
+    told += [f"It does not differ significantly from {_listed(level)}."] if level and not ahead else []
+    told += [f"Significantly worse: {_listed(behind)}."] if behind else []
+    ranks = "Only labels show how well rows are ranked."
+    return best, "\n".join([*told, f"Held-out bags show how well shares of new bags are predicted. {ranks}"])
 
 
 def _interval(row: Mapping[str, float]) -> str:
@@ -290,8 +277,7 @@ class _Bagged:
     frame: pd.DataFrame
     data: BagData
     names: list[Hashable]
-    counts: FloatArray
-    """[bags, classes] NaN for bags that are never held out"""
+    counts: FloatArray  # [bags, classes] NaN for bags that are never held out
 
     def fitted(self, candidate: LLPClassifier, bags: Any) -> tuple[LLPClassifier, pd.Index]:
         """Return a candidate fitted to some `bags` (a mask or positions), and the columns with values in these bags."""
@@ -323,8 +309,7 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
     if isinstance(methods, Mapping):
         found, named = dict(methods), list(methods)
         if YARDSTICK in found:
-            told = f"{YARDSTICK!r} is the baseline of every comparison. Give your classifier another name."
-            raise LLPBenchError(told)
+            raise LLPBenchError(f"{YARDSTICK!r} is the name of the baseline. Give your classifier another name.")
     else:
         given = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
         if not all(isinstance(name, str) for name in given):
@@ -343,10 +328,8 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
 class _Fold(NamedTuple):
     """A split of bags into training bags and held-out bags."""
 
-    train: BoolArray
-    """[bags] whether a bag is for training"""
-    held: IntArray
-    """positions of the held-out bags, which have known counts"""
+    train: BoolArray  # [bags] whether a bag is for training
+    held: IntArray  # positions of the held-out bags, which have known counts
 
 
 def _random_folds(counts: FloatArray, folds: int, repeats: int, seed: int) -> Iterator[_Fold]:
@@ -365,8 +348,7 @@ def _later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[
     known = _known(counts, folds)
     moments = np.unique(times[known])
     if len(moments) <= folds:
-        needed = f"{folds} folds of later bags need at least {folds + 1} different times"
-        raise LLPBenchError(f"{needed}, got {len(moments)}. Choose fewer folds.")
+        raise LLPBenchError(f"{folds} folds need {folds + 1} different times, got {len(moments)}. Choose fewer folds.")
     for _, held in TimeSeriesSplit(folds).split(moments):
         earlier = np.asarray(times < moments[held[0]])
         if (number := int(earlier[known].sum())) < 2:
@@ -384,8 +366,8 @@ def _as_times(values: Any, what: str = "time") -> FloatArray:
         return np.asarray(numbers, dtype=np.float64)
     if dates.notna().all():
         return np.asarray((dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), dtype=np.float64)
-    wrong = ~np.isfinite(numbers)
-    odd = column[wrong & dates.isna()].tolist() or column[wrong].tolist()
+    wrong = column[~np.isfinite(numbers)]
+    odd = wrong[dates[wrong.index].isna()].tolist() or wrong.tolist()
     raise LLPBenchError(f"{argument(what)} must be all numbers, or all dates such as 2024-03-31, got {odd[0]!r}.")
 
 
@@ -395,19 +377,15 @@ def _require_classes(counts: FloatArray, parts: Sequence[_Fold], classes: Sequen
         left = has[part.train].any(axis=0)
         if left.sum() < 2 <= has.any(axis=0).sum():
             place, only = int(np.flatnonzero(has.any(axis=0) & ~left)[0]), classes[int(left.argmax())]
-            of = f"{has[:, place].sum()} of {(~np.isnan(counts).any(axis=1)).sum():,} bags with counts"
-            raise LLPBenchError(
-                f"class {classes[place]!r} must be in more bags, got {of}: without a fold, all bags have only {only!r}"
-                f". Give more bags with {classes[place]!r}."
-            )
+            got = f"{has[:, place].sum()} of {(~np.isnan(counts).any(axis=1)).sum():,}"
+            wrong = f"class {classes[place]!r} must be in more bags, got {got}: without a fold, all have only {only!r}"
+            raise LLPBenchError(f"{wrong}. Give more bags with {classes[place]!r}.")
 
 
 def _known(counts: FloatArray, folds: int) -> IntArray:
     require_whole("folds", folds, 2)
     known = np.flatnonzero(~np.isnan(counts).any(axis=1))
-    if len(known) < max(folds, _FEWEST_BAGS):
-        raise LLPBenchError(
-            f"{folds} folds need at least {max(folds, _FEWEST_BAGS)} bags with known counts, got {len(known)}. Choose "
-            "fewer folds, or give more bags."
-        )
+    if len(known) < (fewest := max(folds, _FEWEST_BAGS)):
+        needed = f"{folds} folds need at least {fewest} bags with known counts, got {len(known)}"
+        raise LLPBenchError(f"{needed}. Choose fewer folds, or give more bags.")
     return known

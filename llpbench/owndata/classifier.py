@@ -158,8 +158,7 @@ class LLPClassifier(FittedClassifier):
             tried = self._probabilities(predictor, Rows(*(part[::step] for part in train.rows)), len(classes))
             (rare, calibrating), evidence = rare_classes(known), None
             if calibrating and self._method != YARDSTICK:
-                if rare:
-                    held_out = self._held_out_predictions(known, columns.cardinalities)
+                held_out = self._held_out_predictions(known, columns.cardinalities) if rare else None
                 fitted = self._probabilities(predictor, known.rows, len(classes))
                 calibrated = BagCalibration.learn(known, fitted, held_out)
                 evidence = calibrated.evidence if rare else None
@@ -196,11 +195,8 @@ class LLPClassifier(FittedClassifier):
         `LLPBenchError` for a method whose models cannot be saved.
         """
         self._require_fitted()
-        settings = {
-            name: dict(value) if isinstance(value, Mapping) else value
-            for name, value in self.get_params().items()
-            if name != "device"  # depends on the machine
-        }
+        given = {name: value for name, value in self.get_params().items() if name != "device"}  # of the machine
+        settings = {name: dict(value) if isinstance(value, Mapping) else value for name, value in given.items()}
         model = replace(self._model, known_bags=self._known_bags(), reading=self.reading_)
         model.write(Path(folder), self._method, settings)
 

@@ -41,15 +41,13 @@ class FeatureColumns:
     def __init__(self, frame: pd.DataFrame, numbers: str = "z") -> None:
         """Learn from training rows; `numbers` is their scaling. Raises `DataError` for unusable values."""
         self.names = [str(name) for name in frame.columns]
-        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
-        if repeated:
+        if repeated := sorted({name for name in self.names if self.names.count(name) > 1}):
             raise DataError(f"{_ROWS} has two columns called {repeated[0]!r}. Rename one of them.")
         numeric, categorical = read_features(frame, _ROWS)
         self.numeric, self.categorical = list(numeric), list(categorical)
         self.categories = [list(names) for _, names in categorical.values()]
         self.ranges = {name: _number_range(values) for name, values in numeric.items()}
-        # share of missing values by column
-        self.gaps = {str(name): float(share) for name, share in frame.isna().mean().items()}
+        self.gaps = {str(name): float(share) for name, share in frame.isna().mean().items()}  # shares missing
         codes = {name: codes for name, (codes, _) in categorical.items()}
         varying = [name for name, values in {**numeric, **codes}.items() if len(np.unique(values)) > 1]
         # sorted, so that results do not depend on the order of columns in X
@@ -68,10 +66,8 @@ class FeatureColumns:
         """Return the columns that are used: numbers and codes [rows, columns]. Values far from all others are moved."""
         moved = [self.ranges[name](numbers[name]) for name in self.used if name in numbers]
         chosen = [codes[name] for name in self.used if name in codes]
-        return (
-            np.column_stack(moved) if moved else np.empty((rows, 0)),
-            np.column_stack(chosen) if chosen else np.empty((rows, 0), np.int64),
-        )
+        nothing = np.empty((rows, 0), np.int64)  # there may be no column of a kind
+        return np.column_stack([nothing.astype(float), *moved]), np.column_stack([nothing, *chosen])
 
     @property
     def texts(self) -> list[str]:
@@ -83,16 +79,14 @@ class FeatureColumns:
         """Return effects of features with names of columns and categories."""
         numeric = [name for name in self.used if name in self.ranges]
         categorical = [name for name in self.used if name not in self.ranges]
-        order = [*self.numeric, *self.categorical]
-        named = self.scaler.named(effects, numeric, categorical)
+        named, order = self.scaler.named(effects, numeric, categorical), [*self.numeric, *self.categorical]
         found = [replace(effect, feature=order.index(effect.name)) for effect in named]
         return sorted(found, key=lambda effect: effect.feature)
 
     def warning(self, rows: int) -> str:
         return " ".join(
             f"column {name!r} has values such as {each.example:.15g} in {each.far:,} of {plural(rows, 'row')}, far "
-            f"from all others ({each.low:g} to {each.high:g}). They count as missing. If they are errors, correct them "
-            "in the file."
+            f"from all others ({each.low:g} to {each.high:g}). They count as missing. Correct them if they are errors."
             for name, each in self.ranges.items()
             if each.far
         )
@@ -106,8 +100,7 @@ class FeatureColumns:
         if sorted(names) != sorted(self.names):
             absent, foreign = sorted({*self.names} - {*names}), sorted({*names} - {*self.names})
             told = [f"lacks {plural(len(absent), 'column')} ({', '.join(absent[:5])})"] * bool(absent)
-            if foreign:
-                told.append(f"has {plural(len(foreign), 'column')} that were not in fit ({', '.join(foreign[:5])})")
+            told += [f"has {plural(len(foreign), 'other column')} ({', '.join(foreign[:5])})"] * bool(foreign)
             raise DataError(f"{_ROWS} {' and '.join(told) or 'has a column twice'}. Give the columns of fit.")
         columns = {name: frame.iloc[:, names.index(name)] for name in self.names}
         numbers, codes = {}, {}
@@ -172,18 +165,12 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
     return features
 
 
-_FAR = 10.0
-"""Distance, in ranges of the other values, from which a value is far away."""
-_BEYOND = 0.1
-"""Distance, in ranges, to which values of new rows are moved."""
-_FEW = 0.04
-"""Largest share of rows that may be far away. More rows are a group of values."""
-_MARKED = 0.5
-"""Largest share of rows with a single value that is far away."""
-_MANY_VALUES = 20
-"""Number of different values from which a single value far from them is a mark of missing values."""
-_MOST_MARKS = 3
-"""Largest number of values that may be marks of missing values, besides rare ones."""
+_FAR, _BEYOND = 10.0, 0.1
+"""Distances, in ranges of the other values: from which a value is far away, and to which it is moved in new rows."""
+_FEW, _MARKED = 0.04, 0.5
+"""Largest shares of rows that may be far away (more are a group of values), all together and with a single value."""
+_MANY_VALUES, _MOST_MARKS = 20, 3
+"""Number of different values from which one far from them is a mark of missing values, and most such marks."""
 _OUTSIDE = 0.5
 """Share of new values outside the range of training that causes a warning."""
 _LARGE = 2.0**333
@@ -219,12 +206,10 @@ class _NumberRange:
         many = number >= _FEWEST_ROWS and (away > 0).sum() >= _OUTSIDE * number
         if not many and (self.far or not far.any()):  # values far away are missing, as in fit
             return ""
-        shown, low, high = away > 0 if many else far, self.low, self.high
-        return (
-            f"{argument('X')}: {shown.sum():,} of {plural(number, 'value')} of column {name!r}, such as "
-            f"{values[shown][0]:.15g}, are {'outside' if many else 'far from'} those of fit ({low:g} to {high:g}). "
-            "Check the unit of the column, and remove marks of missing values."
-        )
+        shown, fit = away > 0 if many else far, f"those of fit ({self.low:g} to {self.high:g})"
+        some = f"{shown.sum():,} of {plural(number, 'value')} of column {name!r}, such as {values[shown][0]:.15g}"
+        told = f"{_ROWS}: {some}, are {'outside' if many else 'far from'} {fit}"
+        return f"{told}. Check the unit of the column, and remove marks of missing values."
 
 
 def _number_range(values: FloatArray) -> _NumberRange:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 from scipy.optimize import minimize
 from scipy.special import betaln, expit, gammaln, logit, logsumexp
 
@@ -69,42 +70,32 @@ def split_ranges(counts: Any) -> tuple[Any, Any, Any] | None:
     """Return counts with NaN, the lower and the upper end in place of each range; None if there are no ranges."""
     found: list[Range] = []
 
-    def pick(choose: Callable[[Range], float]) -> Any:
-        def of(value: Any) -> Any:
-            if (known := Range.read(value)) is None:
-                return value
-            found.append(known)
-            return choose(known)
+    def part(given: Any, end: int | None) -> Any:
+        if isinstance(given, Mapping):
+            return {name: part(value, end) for name, value in given.items()}
+        if isinstance(given, pd.DataFrame):
+            return given.apply(part, args=(end,))
+        if isinstance(given, pd.Series):
+            return given if is_numeric_dtype(given) else given.astype(object).map(lambda value: part(value, end))
+        if isinstance(given, np.ndarray):
+            return given if given.dtype.kind in "biuf" else part(given.tolist(), end)
+        if isinstance(given, list | tuple):
+            return [part(each, end) for each in given]
+        if (known := Range.read(given)) is None:
+            return given
+        found.append(known)
+        return np.nan if end is None else known[end]
 
-        return _cells(counts, of)
-
-    parts = pick(lambda _: np.nan), pick(lambda each: each.low), pick(lambda each: each.high)
+    parts = part(counts, None), part(counts, 0), part(counts, 1)
     return parts if found else None
-
-
-def _cells(given: Any, of: Callable[[Any], Any]) -> Any:
-    """Return `given` with `of` applied to each cell. Numeric columns are returned unchanged."""
-    if isinstance(given, Mapping):
-        return {name: _cells(value, of) for name, value in given.items()}
-    if isinstance(given, pd.DataFrame):
-        return given.apply(lambda column: _cells(column, of))
-    if isinstance(given, pd.Series):
-        return given if pd.api.types.is_numeric_dtype(given) else given.astype(object).map(of)
-    if isinstance(given, list | tuple):
-        return [_cells(each, of) for each in given]
-    if isinstance(given, np.ndarray):
-        return given if given.dtype.kind in "biuf" else [_cells(each, of) for each in given.tolist()]
-    return of(given)
 
 
 @dataclass(frozen=True, eq=False)
 class CountRanges:
     """Bags whose counts are ranges."""
 
-    bags: IntArray
-    """[ranges] position of the bag"""
-    low: FloatArray
-    """[ranges] fewest rows of the last class, in ascending order of classes"""
+    bags: IntArray  # [ranges] position of the bag
+    low: FloatArray  # [ranges] fewest rows of the last class, in ascending order of classes
     high: FloatArray
 
     @classmethod
@@ -117,13 +108,10 @@ class CountRanges:
         positions of its classes in ascending order.
 
         With two columns, each limits the other, because both add up to the rows of a bag. Raises `LLPBenchError` for
-        more than two classes. With `suppress`, bags whose ranges do not allow their number of rows are left out;
-        otherwise they also raise it.
+        more than two classes, and unless `suppress` for bags whose ranges do not allow their number of rows.
         """
         if len(order) != 2:
-            raise LLPBenchError(
-                f"counts as ranges need two classes, got {len(order)} classes. Give NaN instead of ranges."
-            )
+            raise LLPBenchError(f"counts as ranges need two classes, got {len(order)}. Give NaN instead of ranges.")
         size, at = np.asarray(labels.sizes, dtype=np.float64), ends[0].rows_of(labels)
         low, high = (np.where((at >= 0)[:, None], end.in_order_of(table)[at], np.nan) for end in ends)
         if low.shape[1] == 1:  # of the last class named
@@ -137,12 +125,10 @@ class CountRanges:
         if off.any() and not suppress:
             bag = int(off.argmax())
             of_bag = zip(low[bag], high[bag], strict=True)
-            first, last = (f"{least:g}" if least == most else f"{least:g} to {most:g}" for least, most in of_bag)
-            raise LLPBenchError(
-                f"bag {labels.names[bag]!r} has {size[bag]:,.10g} rows, but its counts are {first} and {last} "
-                f"({plural(int(off.sum()), 'such bag')} in all). Correct them."
-                f"{table.advice_to_ignore(exact | (ranged & ~off))}"
-            )
+            both = " and ".join(f"{a:g}" if a == b else f"{a:g} to {b:g}" for a, b in of_bag)
+            wrong = f"bag {labels.names[bag]!r} has {size[bag]:,.10g} rows, but its counts are {both}"
+            advice = f"Correct them.{table.advice_to_ignore(exact | (ranged & ~off))}"
+            raise LLPBenchError(f"{wrong} ({plural(int(off.sum()), 'such bag')} in all). {advice}")
         bags = np.flatnonzero(ranged & ~off)
         return cls(bags, least[bags], most[bags]), {labels.names[bag] for bag in np.flatnonzero(ranged)}
 

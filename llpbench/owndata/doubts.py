@@ -53,12 +53,9 @@ class Union(Protocol):
 class Doubts:
     """Signs that a fit may be wrong."""
 
-    unexplained: float
-    """share of the variance of bags' proportions that neither features nor chance explain"""
-    noise: float
-    """posterior variance of the effects of features, divided by itself plus their squares; 1: no information"""
-    agreement: float
-    """the lowest rank correlation between the predictions of two members"""
+    unexplained: float  # share of the variance of bags' proportions that neither features nor chance explain
+    noise: float  # posterior variance of the effects of features over itself plus their squares; 1: no information
+    agreement: float  # the lowest rank correlation between the predictions of two members
     held_out: float | None = None
     """log evidence of held-out bags for the predictions, if positives are rare; it replaces noise and agreement, and
     `few_positives_warning` is about it"""

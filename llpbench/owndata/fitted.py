@@ -46,10 +46,8 @@ class UnfittedError(NotFittedError, LLPBenchError):  # type: ignore[misc]
 class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
     """Methods of a fitted `LLPClassifier`."""
 
-    _known: BaggedRows
-    """training rows of known bags; a loaded model has none"""
-    _held_out: FloatArray | None = None
-    """[rows] calibrated predictions of these rows by models without their bags; None if not computed"""
+    _known: BaggedRows  # training rows of known bags; a loaded model has none
+    _held_out: FloatArray | None = None  # [rows] their calibrated predictions by models without their bags
 
     def _hold(self, model: FittedModel) -> None:
         self._model, bags, names = model, model.bags, model.columns.names
@@ -207,9 +205,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if (draws := ProcessDraws.of(model.predictor)) is None:
             needs = f"estimate needs a model of 'bag-gp' or auto, got one of {self.method!r}"
             raise LLPBenchError(f"{needs}, unless features and groups have few combinations of values. Use {_BAG_GP}.")
-        return estimates.from_draws(
-            whole, draws, self._known_bags(), self._predicted, noise=facts.deviation, of_rows=facts.of_rows
-        )
+        return estimates.from_draws(whole, draws, self._known_bags(), self._predicted, facts)
 
     def _told_of_known_groups(self, groups: Groups, labels: BagLabels) -> str:
         given, counts = {*labels.names}, self.bag_counts_
@@ -220,11 +216,9 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if not known:
             return ""
         first, label = known[0], self.classes_.tolist()[-1]
-        return (
-            f"{plural(len(known), 'group')} {verb(len(known), 'is a bag', 'are bags')} of fit, whose counts are known: "
-            f"{counts[first, -1]:,.10g} of {self.bag_sizes_[first]:,.10g} are {label!r} in {self.bags_[first]!r}. "
-            "These estimates use only the bags given here."
-        )
+        told = f"{plural(len(known), 'group')} {verb(len(known), 'is a bag', 'are bags')} of fit with known counts: "
+        told += f"{counts[first, -1]:,.10g} of {self.bag_sizes_[first]:,.10g} are {label!r} in {self.bags_[first]!r}"
+        return f"{told}. These estimates use only the bags given here."
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy if `y` [rows] are classes, or the score of `bag_scorer` if `y` are labels of bags.
@@ -270,8 +264,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         labels.require_people()
         whole, _ = in_bags(rows, labels, found)
         if not whole.known.any():
-            told = f"at least one bag must have known counts, got {plural(len(labels.names), 'bag')} without."
-            raise LLPBenchError(told)
+            raise LLPBenchError(f"at least one bag must have known counts, got {len(labels.names):,} without.")
         return coarse_criteria(self._predicted(whole.rows), whole)
 
     def effects(self, label: Hashable = None) -> FeatureEffects:
@@ -284,8 +277,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if label is not None and label not in known:
             raise LLPBenchError(f"label must be one of the classes {known}, got {label!r}.")
         if effects is None:
-            told = f"a model of {self.method!r} has no effects. Fit one with {_BAG_GP}, without an ensemble."
-            raise LLPBenchError(told)
+            raise LLPBenchError(f"a model of {self.method!r} has no effects. Use {_BAG_GP}, without an ensemble.")
         label = known[-1] if label is None else label
         found = self._model.columns.named(effects(known.index(label)))
         return FeatureEffects(replace(each, label=label) for each in found)
@@ -300,11 +292,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         frame = as_frame(features, fewest=fewest)
         frame = frame.drop(columns=[name for name in self.key_features_ if name in frame.columns and name not in names])
         if not isinstance(features, pd.DataFrame) and not {*names} & {*frame.columns}:
-            given = f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''}"
-            raise LLPBenchError(
-                f"{argument('X')} is an array, whose columns have no names; fit was given a frame with {given}. Give a "
-                "frame with these columns."
-            )
+            given = f"fit was given a frame with {', '.join(names[:5])}{' and others' * (len(names) > 5)}"
+            raise LLPBenchError(f"{argument('X')} is an array, but {given}. Give a frame with these columns.")
         return self._model.columns(frame)
 
     def _predicted(self, rows: Rows) -> FloatArray:
@@ -344,9 +333,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
         return held_out_predictions(known, learn, self.random_state)
 
-    def _counts_of(
-        self, data: BagData, table: BagTable | None, drop_unmatched: bool = False
-    ) -> tuple[BagLabels, FloatArray]:
+    def _counts_of(self, data: BagData, table: BagTable | None, drop: bool = False) -> tuple[BagLabels, FloatArray]:
         """Return the bags of rows, and their counts [bags, classes] in the order of `classes_`."""
         labels = data.labels
         if data.ranges is not None:
@@ -367,7 +354,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         named = table.classes(known)
         if {*named} != {*classes}:
             raise LLPBenchError(f"the {table.what} must be of the classes {classes}, got {named}.")
-        labels = labels.matched(table, drop_unmatched=drop_unmatched)
+        labels = labels.matched(table, drop_unmatched=drop)
         return labels, table.counts(labels, facts.deviation)[:, [named.index(label) for label in classes]]
 
     def _counts_of_whole(self, data: BagData) -> tuple[BagLabels, FloatArray]:
@@ -384,36 +371,29 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
             unknown = f"{plural(len(lacking), 'bag')} ({shown(lacking)}) {verb(len(lacking), 'was', 'were')} not in fit"
             raise LLPBenchError(f"{unknown}{f' ({near})' * bool(near)}. Give {either(*_OF_ALL)}.")
         at = [place[name] for name in labels.names]
-        other = np.flatnonzero(np.abs(self.bag_sizes_[at] - labels.sizes) > 1e-9 * labels.sizes)
-        if len(other):
-            first = other[0]
+        if len(other := np.flatnonzero(np.abs(self.bag_sizes_[at] - labels.sizes) > 1e-9 * labels.sizes)):
+            name, rows, before = labels.names[other[0]], labels.sizes[other[0]], self.bag_sizes_[at[other[0]]]
+            wrong = f"bag {name!r} has {rows:,.10g} rows, but had {before:,.10g} in fit"
             weights = f", {argument('sample_weight=')} if rows stand for several people" * (labels.weights is None)
-            raise LLPBenchError(
-                f"bag {labels.names[first]!r} has {labels.sizes[first]:,.10g} rows, but had "
-                f"{self.bag_sizes_[at[first]]:,.10g} in fit ({plural(len(other), 'such bag')} in all). Give whole "
-                f"bags{weights}, or give {either('counts= of these', '--bags, a table of these')}. For new rows of "
-                f"known bags {either('use predict_proba(X, bags)', 'leave --whole-bags out')}."
-            )
+            ways = f"Give whole bags{weights}, or {either('counts= of these', '--bags, a table of these')}. For new "
+            ways += f"rows of known bags {either('use predict_proba(X, bags)', 'leave --whole-bags out')}."
+            raise LLPBenchError(f"{wrong} ({plural(len(other), 'such bag')} in all). {ways}")
         return np.asarray(self.bag_counts_[at])
 
 
 def _unknown_bags(labels: BagLabels, strange: BoolArray, known: Sequence[Hashable]) -> str:
     """Return a message if at least half of the rows are in `strange` bags; refuse labels of another type."""
     if labels.names and strange.all() and _kinds(labels.names).isdisjoint(_kinds(known)):
-        raise LLPBenchError(
-            f"bag labels look like {labels.names[0]!r}, but fit saw labels like {known[0]!r}; none match. Give labels "
-            "of the same type."
-        )
+        wrong = f"bag labels look like {labels.names[0]!r}, but fit saw labels like {known[0]!r}"
+        raise LLPBenchError(f"{wrong}; none match. Give labels of the same type.")
     if strange.mean() < _MANY_UNKNOWN:
         return ""
     examples = [labels.names[place] for place in pd.unique(labels.of_row[strange]) if place >= 0][:2]
     such = f", such as {' and '.join(map(repr, examples))}" if examples else ""
     who = "all rows" if strange.all() else f"{strange.sum():,} of {plural(len(strange), 'row')}"
     none = "" if (labels.of_row[strange] >= 0).all() else ", or in no bag"
-    return (
-        f"{who} are in bags that were not in fit{such} (fit had {' and '.join(map(repr, known[:2]))}){none}: they are "
-        "predicted from features alone."
-    )
+    told = f"{who} are in bags that were not in fit{such} (fit had {' and '.join(map(repr, known[:2]))}){none}"
+    return f"{told}: they are predicted from features alone."
 
 
 def _kinds(names: Sequence[Hashable]) -> set[tuple[bool, ...]]:

@@ -20,7 +20,7 @@ from llpbench.blocks.distinct import Distinct
 from llpbench.blocks.pretraining import PretrainingParams, Tasks
 from llpbench.blocks.side_by_side import with_workers
 from llpbench.blocks.trees import background
-from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, Ragged, Rows, Schema, Task
+from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, IntArray, Ragged, Rows, Schema, Task
 from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
 from llpbench.core.errors import LLPBenchError, argument
@@ -47,8 +47,8 @@ YARDSTICK = "bag-share"
 _FEWEST_HELD_OUT = 5
 """Smallest number of held-out bags, if there are twice as many."""
 _SMALL = 100_000
-"""Largest number of rows of a small table. Several threads of one computation wait for each other if processors are
-busy, so that only independent computations share a small table."""
+"""Largest number of rows of a small table. Only independent computations share it: threads of a single one would wait
+for each other if processors are busy."""
 MOST_PADDED = 2**24
 """Largest size of a padded group of held-out bags, bags x longest x classes."""
 _LARGEST_IN_STEP = 2048
@@ -78,7 +78,7 @@ def is_network(method: str) -> bool:
     return not issubclass(method_on_bags(method), DirectMethod)
 
 
-def takes_encoder(method: str) -> bool:
+def _takes_encoder(method: str) -> bool:
     """Return whether a method is a network on an encoder."""
     return bool(getattr(method_on_bags(method), "takes_encoder", False))
 
@@ -112,11 +112,10 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
         """Return the scaling of numbers. Raises `LLPBenchError` if a method cannot use it."""
         if self.numbers is not None and self.numbers not in NUMBERS:
             raise LLPBenchError(f"numbers must be one of {', '.join(NUMBERS)}, got {self.numbers!r}.")
-        if takes_encoder(self.method):
+        if _takes_encoder(self.method):
             return self.numbers or str(ENCODERS.entry(self.encoder).facts.get("numbers", "z"))
         if is_network(self.method) and self.numbers not in (None, "z"):
-            needs = f"method {self._method!r} has its own network, which needs numbers 'z'"
-            raise LLPBenchError(f"{needs}, got {self.numbers!r}. Use 'z'.")
+            raise LLPBenchError(f"numbers of method {self._method!r} must be 'z', got {self.numbers!r}. Use 'z'.")
         return self.numbers or "z"
 
     def _predictor(self, train: BaggedRows, cardinalities: tuple[int, ...], ensemble: int) -> Predictor:
@@ -174,8 +173,9 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
             raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {self.pretraining!r}")
         sizes: Any = getattr(ENCODERS.get(self.encoder), "Params", None)
         for name, usual in (("pretraining", "none"), ("encoder", FitSettings.encoder)):
-            if (given := getattr(self, name)) != usual and not takes_encoder(self.method):
-                raise LLPBenchError(f"method {self._method!r} has no encoder, got {name} {given!r}. Leave {name} out.")
+            if (given := getattr(self, name)) != usual and not _takes_encoder(self.method):
+                no = f"method {self._method!r} has no encoder, got {argument(name)} {given!r}"
+                raise LLPBenchError(f"{no}. Leave it out.")
         require_device_name(self.device)
         if isinstance(sizes, type) and is_dataclass(sizes):
             read_params(sizes, self.encoder_params or {}, owner=self.encoder)
@@ -206,11 +206,9 @@ def require_whole(name: str, value: Any, least: int) -> None:
 class NetworkPredictor:
     """Predictor with the mean probabilities of some networks, stored as weights."""
 
-    spec: dict[str, Any]
-    """the method, its encoder, and the hyperparameters of both"""
+    spec: dict[str, Any]  # the method, its encoder, and the hyperparameters of both
     schema: dict[str, Any]
-    weights: list[dict[str, FloatArray]]
-    """parameters and buffers by name, for each member"""
+    weights: list[dict[str, FloatArray]]  # parameters and buffers by name, for each member
 
     def __call__(self, rows: Rows, where: str = "auto") -> FloatArray:
         """Return predictions [rows, classes], computed on a device."""
@@ -251,24 +249,15 @@ def _fit_networks(
     holdout = Holdout(validation.rows, index, validation.counts, labels=None)
     schema = _schema(train, cardinalities, protocol.bags_per_step)
     task = Task(schema, train, holdout, holdout, None, train, manifest="", fingerprint="")
-    cell = make_cell(
-        settings._method,
-        "own data",
-        bag_size=1,
-        encoder=settings.encoder,
-        params=settings.params or {},
-        protocol=protocol,
-        pretraining=settings.pretraining,
-        pretraining_params=settings.pretraining_params or {},
-        numbers=settings._scaling(),
-    )
+    names = ("encoder", "params", "pretraining", "pretraining_params")
+    given: dict[str, Any] = {name: getattr(settings, name) or {} for name in names}
+    cell = make_cell(settings._method, "own data", bag_size=1, protocol=protocol, numbers=settings._scaling(), **given)
     if cell.encoder is not None:
         sizes = read_params(ENCODERS.get(cell.encoder).Params, settings.encoder_params or {}, owner=cell.encoder)
         cell = replace(cell, encoder_params=asdict(sizes))
     method = _method(cell)
-    device = pick_device(settings.device)
+    device, start = pick_device(settings.device), None
     machine = Machine(device, recorded=device.type == "cuda")
-    start = None
     if cell.pretraining != "none":  # the same weights for all members
         try:
             start = Pretrainer(cell, {seed: task}, None, machine)([seed])[seed].weights
@@ -279,8 +268,7 @@ def _fit_networks(
     weights = []
     for number, outcome in enumerate(population.train()):
         if outcome.failure:
-            told = f"training of {settings._method!r} failed: {outcome.failure}. Try a lower learning_rate."
-            raise LLPBenchError(told)
+            raise LLPBenchError(f"method {settings._method!r} failed: {outcome.failure}. Try a lower learning_rate.")
         chosen = outcome.selected[GUIDES["coarse"]].weights
         network = population.stack.write_out(chosen, population.state.buffers, number)
         weights.append({key: value.detach().cpu().numpy().copy() for key, value in network.state_dict().items()})
@@ -293,22 +281,16 @@ def _method(cell: Cell) -> Any:
 
 
 def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: int) -> Schema:
-    return Schema(
-        numeric=train.rows.numeric.shape[1],
-        cardinalities=cardinalities,
-        classes=train.counts.shape[1],
-        prior=tuple(float(share) for share in train.prior),
-        rows_per_step=max(round(bags_per_step * len(train.bag_of_row) / len(train.sizes)), 1),
-    )
+    rows_per_step = max(round(bags_per_step * len(train.bag_of_row) / len(train.sizes)), 1)
+    numbers, classes = train.rows.numeric.shape[1], train.counts.shape[1]
+    return Schema(numbers, cardinalities, classes, tuple(train.prior.tolist()), rows_per_step)
 
 
 def _held_out(bags: BaggedRows, share: float, seed: int) -> Any:
     known = np.flatnonzero(bags.known)
     if len(known) < 4:
-        raise LLPBenchError(
-            f"a network needs at least 4 bags with known counts, because training stops when held-out bags no longer "
-            f"improve, got {len(known)}. Use a direct method, such as bag-gp-gbdt."
-        )
+        needs = f"a network needs at least 4 bags with known counts, because it holds out bags, got {len(known)}"
+        raise LLPBenchError(f"{needs}. Use a direct method, such as bag-gp-gbdt.")
     number = min(max(round(share * len(known)), min(_FEWEST_HELD_OUT, len(known) // 2)), len(known) - 2)
     # held-out bags are padded, so very large bags are not held out beside thousands of small ones
     largest = max(MOST_PADDED // (number * bags.counts.shape[1]), np.sort(bags.sizes[known])[number - 1])
@@ -323,12 +305,10 @@ def _in_parts(bags: BaggedRows, rng: np.random.Generator) -> BaggedRows:
     parts = -(-bags.sizes // _LARGEST_IN_STEP)
     if (parts == 1).all():
         return bags
-    pieces = [
-        piece
-        for rows, number in zip(bags.index, parts, strict=True)
-        for piece in (np.array_split(rng.permutation(rows), number) if number > 1 else [rows])
-    ]
-    sizes = np.array([len(piece) for piece in pieces], dtype=np.int64)
+    pieces = list[IntArray]()
+    for rows, number in zip(bags.index, parts, strict=True):
+        pieces += np.array_split(rng.permutation(rows), number) if number > 1 else [rows]
+    sizes = np.array([*map(len, pieces)], dtype=np.int64)
     share = np.repeat(bags.counts / bags.sizes[:, None], parts, axis=0)
     return replace(bags, index=Ragged(np.concatenate(pieces), sizes), counts=share * sizes[:, None])
 

@@ -30,18 +30,20 @@ tested on eight others (`benchmarks/groups.py`, docs/group-estimates.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.random import Generator
 from scipy.special import logit
 
 from llpbench.blocks.distinct import Distinct
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, argument, warn
+from llpbench.core.method import Predictor
 from llpbench.core.seeding import generator
 from llpbench.core.text import plural
 from llpbench.data.reading_bags import as_pandas, column_of_rows
@@ -49,13 +51,11 @@ from llpbench.owndata.bag_effects import KnownBags, added_up, piece_of, pieces
 from llpbench.owndata.bounds import duncan_davis, interval, shares_among
 from llpbench.owndata.cross_tables import SHARES, cross_table
 from llpbench.owndata.logit_draws import Deviations, ProcessDraws
+from llpbench.owndata.storing import BagFacts
 
 ALL = "all"
 """Name in the column of bags for all bags together."""
-NUMBERS = (
-    *("rows", "count", "count_lower", "count_upper", "count_min", "count_max"),
-    *("share", "share_lower", "share_upper", "share_min", "share_max"),
-)
+NUMBERS = ("rows", *(f"{what}{end}" for what in ("count", "share") for end in ("", "_lower", "_upper", "_min", "_max")))
 """Numeric columns of the estimates."""
 _MOST_GROUPS = 2_000
 _MOST_CATEGORIES, _LEAST_SIZE = 40, 25
@@ -65,39 +65,29 @@ _NEAR = 0.05
 bounds, but classes often lack in a group. Chosen on the 22 tables of `benchmarks/groups.py`."""
 _WIDE, _OPEN = 0.8, 0.2
 """An interval is uninformative if it covers more than _WIDE of its bounds, and these more than _OPEN of the group."""
-_DRAWS = 200
-"""Number of draws of the counts of groups."""
+_DRAWS = 200  # number of draws of the counts of groups
 _AT_ONCE, _VALUES = 20, 1 << 24
 """Smallest number of draws that are in memory for all rows, and number of their values for few rows."""
-_FIRST = 40
-"""Number of draws for the variance of deviations in groups."""
-_EFFECT = 1.0
-"""Prior standard deviation of effects of groups, on logits."""
-_CONFOUNDED = 0.5
-"""Assumed correlation of the effects of bags with their shares of a group."""
-_DEGREES = 4
-"""Degrees of freedom of the effects of groups."""
-_SHRUNK = 0.4
-"""Standard deviation of the factor between true effects of groups and those of the model."""
-_TWICE = 0.5
-"""Share of the variance of logits' deviations that effects of groups already include."""
-_UNKNOWN_TAU = 0.5
-"""Standard deviation of effects of bags if there are too few bags to estimate it."""
+_FIRST = 40  # number of draws for the variance of deviations in groups
+_EFFECT = 1.0  # prior standard deviation of effects of groups, on logits
+_CONFOUNDED = 0.5  # assumed correlation of the effects of bags with their shares of a group
+_DEGREES = 4  # degrees of freedom of the effects of groups
+_SHRUNK = 0.4  # standard deviation of the factor between true effects of groups and those of the model
+_TWICE = 0.5  # share of the variance of logits' deviations that effects of groups already include
+_UNKNOWN_TAU = 0.5  # standard deviation of effects of bags if there are too few bags to estimate it
 _LEAST_TAU = 0.05
-_LEAST = 1e-6
-"""smallest probability of a row"""
-_PIECES_IN_MEMORY = 16
-"""Number of pieces of whole bags whose rows and predictions are kept for the second reading."""
+_LEAST = 1e-6  # smallest probability of a row
+_PIECES_IN_MEMORY = 16  # number of pieces of whole bags whose rows and predictions are kept for the second reading
+_Posterior = tuple[Deviations, FloatArray, float]
+"""Deviations of rows, drawn effects of groups, and the standard deviation of effects of bags."""
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
     """The group of each row."""
 
-    of_row: IntArray
-    """[rows]"""
-    labels: pd.DataFrame
-    """[groups, columns] labels of each group"""
+    of_row: IntArray  # [rows]
+    labels: pd.DataFrame  # [groups, columns] labels of each group
 
     @classmethod
     def read(cls, by: Any, features: Any) -> Self:
@@ -107,21 +97,17 @@ class Groups:
         """
         columns = _columns_of(as_pandas(by), features)
         columns.columns = [str(name) for name in columns.columns]
-        if taken := [name for name in columns.columns if name in ("class", *NUMBERS)]:
-            raise LLPBenchError(
-                f"{argument('by')} must not contain {taken[0]!r}, because estimates have such a column. Rename it."
-            )
         names = list(columns.columns)
+        if taken := [name for name in names if name in ("class", *NUMBERS)]:
+            raise LLPBenchError(f"{argument('by')} must not contain {taken[0]!r}, a column of estimates. Rename it.")
         try:
             of_row = columns.groupby(names, sort=True, dropna=False, observed=True).ngroup().to_numpy()
         except TypeError as error:
             raise LLPBenchError(f"{argument('by')} must have texts or numbers as groups, got {error}.") from error
         first = np.unique(of_row, return_index=True)[1]
         if len(first) > _MOST_GROUPS:
-            raise LLPBenchError(
-                f"{argument('by')} must give at most {_MOST_GROUPS:,} groups, got {len(first):,}. Use fewer columns, "
-                "or columns with fewer values, such as age groups."
-            )
+            most = f"{argument('by')} must give at most {_MOST_GROUPS:,} groups, got {len(first):,}"
+            raise LLPBenchError(f"{most}. Use fewer columns, or columns with fewer values, such as age groups.")
         return cls(of_row.astype(np.int64), columns.iloc[first].reset_index(drop=True))
 
 
@@ -131,10 +117,8 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
     named = bool(names) and all(isinstance(name, str) for name in names)
     if named and (len(names) != len(features) or set(names) <= {*known}):
         if absent := [name for name in names if name not in known]:
-            raise LLPBenchError(
-                f"{argument('by')} must name columns of {argument('X')}, got {absent[0]!r}. Its columns are "
-                f"{', '.join(map(str, known[:10]))}{', ...' * (len(known) > 10)}."
-            )
+            wrong = f"{argument('by')} must name columns of {argument('X')}, got {absent[0]!r}"
+            raise LLPBenchError(f"{wrong}. Columns are {', '.join(map(str, known[:10]))}{', ...' * (len(known) > 10)}.")
         if len({*names}) < len(names):
             raise LLPBenchError(f"{argument('by')} must name each column once, got {names!r}.")
         return features[[*names]].reset_index(drop=True)
@@ -143,13 +127,9 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
     elif np.ndim(by) == 1:
         columns = {"group" if getattr(by, "name", None) is None else by.name: by}
     else:
-        raise LLPBenchError(
-            f"{argument('by')} must be a column, a list of columns or a label for each row, got {by!r}."
-        )
-    advice = "Give the group of each row."
-    return pd.DataFrame(
-        {name: column_of_rows(each, features, "by", advice).infer_objects() for name, each in columns.items()}
-    )
+        raise LLPBenchError(f"{argument('by')} must be a column, some columns or a label for each row, got {by!r}.")
+    entries = {name: column_of_rows(each, features, "by", "Give all groups.") for name, each in columns.items()}
+    return pd.DataFrame(entries).infer_objects()
 
 
 def _bounds(cells: _Cells, counts: _ClassCounts) -> tuple[FloatArray, FloatArray]:
@@ -164,27 +144,19 @@ def _bounds(cells: _Cells, counts: _ClassCounts) -> tuple[FloatArray, FloatArray
 class GroupEstimates:
     """Estimates of groups of rows in bags: a line for each group and class, in all bags (`ALL`) and in each bag."""
 
-    groups: Groups
-    """groups of the rows of whole bags"""
+    groups: Groups  # groups of the rows of whole bags
     bags: Sequence[Hashable]
-    bag_names: Sequence[str]
-    """columns that name a bag"""
-    classes: Sequence[Hashable]
-    """names, in the order of the columns of probabilities"""
-    among: Sequence[int] | None
-    """positions of the classes that have shares and lines, at least two; None: all"""
-    ratio: float
-    """number of rows per person, if rows are repeated by weight"""
-    seed: int
-    """random seed of the draws"""
+    bag_names: Sequence[str]  # columns that name a bag
+    classes: Sequence[Hashable]  # names, in the order of the columns of probabilities
+    among: Sequence[int] | None  # positions of the classes that have shares and lines, at least two; None: all
+    ratio: float  # number of rows per person, if rows are repeated by weight
+    seed: int  # random seed of the draws
 
     def __post_init__(self) -> None:
         """Raise `LLPBenchError` for columns with the same name, and for a bag with the name of all bags together."""
         columns = (*self.groups.labels.columns, "class", *NUMBERS)
         if taken := [name for name in self.bag_names if name in columns]:
-            raise LLPBenchError(
-                f"columns of bags, groups and estimates must differ in name, got {taken[0]!r} twice. Rename the column."
-            )
+            raise LLPBenchError(f"columns of bags, groups and estimates must differ, got {taken[0]!r}. Rename it.")
         if {ALL, (ALL,)}.intersection(self.bags):
             raise LLPBenchError(f"a bag must not be called {ALL!r}, which names all bags together. Rename this bag.")
 
@@ -195,15 +167,11 @@ class GroupEstimates:
     def _names_of(self, bags: IntArray) -> pd.DataFrame:
         """Return the columns that name bags, given by position; -1 is all bags together."""
         keys = [name if isinstance(name, tuple) else (name,) for name in self.bags] + [(ALL,) * len(self.bag_names)]
-        columns = enumerate(self.bag_names)
-        return pd.DataFrame(
-            {name: pd.Series([keys[bag][place] for bag in bags], dtype=object) for place, name in columns}
-        )
+        return pd.DataFrame([keys[bag] for bag in bags], columns=[*self.bag_names], dtype=object)
 
     def _finished(self, found: pd.DataFrame) -> pd.DataFrame:
         """Return the lines of people, those of all bags first. Warn about groups with wide intervals."""
-        columns = [*self.groups.labels.columns]
-        _warn_of_wide(found[: len(self._chosen) * len(self.groups.labels)], columns)
+        _warn_of_wide(found[: len(self._chosen) * len(self.groups.labels)], [*self.groups.labels.columns])
         if self.ratio == 1.0:
             return found
         numbers = {name: found[name] / self.ratio for name in NUMBERS if not name.startswith("share")}
@@ -245,20 +213,9 @@ class GroupEstimates:
         return self._finished(found.iloc[order].reset_index(drop=True).astype({"rows": np.int64}))
 
     def from_draws(
-        self,
-        whole: BaggedRows,
-        draws: ProcessDraws,
-        known: KnownBags,
-        predicted: Callable[[Rows], FloatArray],
-        *,
-        noise: float,
-        of_rows: bool,
+        self, whole: BaggedRows, draws: ProcessDraws, known: KnownBags, predicted: Predictor, facts: BagFacts
     ) -> pd.DataFrame:
-        """Return estimates from posterior `draws` of the logits of rows.
-
-        `known`: effects of the bags of the fit. `predicted`: function that returns probabilities of rows. `noise`:
-        standard deviation of the noise of counts of people. `of_rows`: whether counts are those of these rows.
-        """
+        """Return estimates from posterior `draws` of the logits of rows. `known`, `facts`: of the bags of the fit."""
         groups = len(self.groups.labels)
         starts = np.append(0, np.cumsum(whole.sizes))
 
@@ -273,20 +230,17 @@ class GroupEstimates:
             return rows, _Cells(some.sizes, self.groups.of_row[at], groups), proba
 
         numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
-        counts = [_ClassCounts(number, noise * self.ratio, of_rows) for number in numbers.T]
+        counts = [_ClassCounts(number, facts.deviation * self.ratio, facts.of_rows) for number in numbers.T]
         labels = range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
         streams = [generator(self.seed, "group estimates", label) for label in labels]
-        effects = [
-            _EffectsOfGroups(groups, counts[label], known.deviation, draws(label, _FIRST, rng))
-            for label, rng in zip(labels, streams, strict=True)
-        ]
-        parts = pieces(whole.sizes)
+        pairs, tau, parts = [*zip(labels, streams, strict=True)], known.deviation, pieces(whole.sizes)
+        effects = [_EffectsOfGroups(groups, counts[label], tau, draws(label, _FIRST, rng)) for label, rng in pairs]
         for bags in parts:
             rows, cells, proba = piece(bags.start, bags.stop)
             for label, effect in zip(labels, effects, strict=True):
                 effect.add(cells, bags, rows, proba[:, label])
         of_groups = [effect.draws(rng) for effect, rng in zip(effects, streams, strict=True)]
-        deviations = [draws(label, _DRAWS, rng) for label, rng in zip(labels, streams, strict=True)]
+        deviations = [draws(label, _DRAWS, rng) for label, rng in pairs]
         sizes, found = np.zeros(groups), []
         totals: list[list[Any]] = [[0.0, 0.0, 0.0, 0.0] for _ in labels]
         for bags in parts:
@@ -297,7 +251,7 @@ class GroupEstimates:
                 rng = generator(self.seed, "group estimates", label, bags.start)
                 own = replace(counts[label], numbers=counts[label].numbers[bags])
                 posterior = deviations[place], of_groups[place], effects[place].tau
-                drawn = _drawn_counts(cells, rows, proba[:, label], own, *posterior, rng)
+                drawn = _drawn_counts(cells, rows, proba[:, label], own, posterior, rng)
                 least, most = _bounds(cells, own)
                 count = cells.by_cell(proba[:, label]).clip(least, most)
                 inside.append(_estimates(count, drawn, least, most))
@@ -313,9 +267,7 @@ class GroupEstimates:
     def _lines(
         self, bags: IntArray, groups: IntArray, sizes: Any, found: Sequence[FloatArray], drawn: Sequence[FloatArray]
     ) -> pd.DataFrame:
-        """Return a line for each entry (a bag and a group) and class. `found`, `drawn`: for each class (of two, the
-        last).
-        """
+        """Return a line for each entry (a bag and a group) and class. `found`, `drawn`: by class (of two, the last)."""
         numbers, people = np.stack(found, axis=-1), np.asarray(sizes, dtype=np.float64)[:, None]
         if len(self.classes) == 2:
             numbers = np.concatenate([people - numbers[[0, 2, 1, 4, 3]], numbers], axis=-1)
@@ -350,15 +302,11 @@ def _reaching(
 def _warn_of_wide(found: pd.DataFrame, names: Sequence[str]) -> None:
     room = found["count_max"] - found["count_min"]
     wide = (room > _OPEN * found["rows"]) & (found["count_upper"] - found["count_lower"] > _WIDE * room)
-    groups = found.loc[wide, [*names]].drop_duplicates()
-    if not len(groups):
-        return
-    some = [" ".join(map(str, labels)) for labels in groups.head(3).itertuples(index=False)]
-    warn(
-        "uncertain groups",
-        f"intervals of {plural(len(groups), 'group')} ({', '.join(some)}{', ...' if len(groups) > 3 else ''}) are "
-        "nearly as wide as the bounds: the bags contain almost no information about these groups.",
-    )
+    if len(groups := found.loc[wide, [*names]].drop_duplicates()):
+        some = [" ".join(map(str, labels)) for labels in groups.head(3).itertuples(index=False)]
+        told = f"intervals of {plural(len(groups), 'group')} ({', '.join(some)}{', ...' * (len(groups) > 3)}) are "
+        told += "nearly as wide as the bounds: the bags contain almost no information about these groups."
+        warn("uncertain groups", told)
 
 
 class _Cells:
@@ -385,14 +333,11 @@ class _Cells:
 class _ClassCounts:
     """Number of rows of one class in each bag."""
 
-    numbers: FloatArray
-    """[bags]; NaN if not known"""
-    noise: float = 0.0
-    """standard deviation of the noise of the numbers"""
-    of_rows: bool = True
-    """True if these rows were counted; False if the rows are a sample, or other rows with these shares"""
+    numbers: FloatArray  # [bags]; NaN if not known
+    noise: float = 0.0  # standard deviation of the noise of the numbers
+    of_rows: bool = True  # whether these rows were counted, not a sample of them, or other rows with these shares
 
-    def drawn(self, sizes: IntArray, rng: np.random.Generator) -> FloatArray:
+    def drawn(self, sizes: IntArray, rng: Generator) -> FloatArray:
         """Return whole numbers [bags] between 0 and `sizes`, NaN if not known."""
         known = np.isfinite(self.numbers)
         share = np.clip(np.where(known, self.numbers, 0.0) / sizes, 0.0, 1.0)
@@ -432,7 +377,7 @@ class _EffectsOfGroups:
         self._sums += weight @ regressors
         self._weight += weight.sum()
 
-    def draws(self, rng: np.random.Generator) -> FloatArray:
+    def draws(self, rng: Generator) -> FloatArray:
         """Return draws of the effects [groups, `_DRAWS`]."""
         means = self._logits / self._rows - self._logits.sum() / self._rows.sum()
         root = self._root(means)
@@ -456,16 +401,10 @@ class _EffectsOfGroups:
 
 
 def _drawn_counts(
-    cells: _Cells,
-    rows: Rows,
-    proba: FloatArray,
-    counts: _ClassCounts,
-    deviations: Deviations,
-    effects: FloatArray,
-    tau: float,
-    rng: np.random.Generator,
+    cells: _Cells, rows: Rows, proba: FloatArray, counts: _ClassCounts, posterior: _Posterior, rng: Generator
 ) -> FloatArray:
-    """Return draws [cells, draws] of the number of rows of a class; `effects` and `tau`: of `_EffectsOfGroups`."""
+    """Return draws [cells, draws] of the number of rows of a class."""
+    deviations, effects, tau = posterior
     logits, found = _logits(proba), np.empty((len(cells.sizes), _DRAWS))
     at_once = max(_AT_ONCE, _VALUES // len(logits))
     for start in range(0, _DRAWS, at_once):

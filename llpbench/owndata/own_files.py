@@ -32,7 +32,7 @@ from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.count_ranges import MOST, Range
 from llpbench.owndata.group_estimates import Groups
-from llpbench.owndata.weights import weights_of_column
+from llpbench.owndata.weights import read_weights
 from llpbench.tables.bag_keys import bag_index, bag_keys
 from llpbench.tables.column_names import column_of, csv_line, csv_parts, matching_column, place_of, plain, split_names
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
@@ -42,7 +42,7 @@ from llpbench.tables.texts import as_text
 from llpbench.tables.writing import written
 
 _Found = TypeVar("_Found")
-_FactsOfRows = tuple[pd.DataFrame, FloatArray | None, pd.DataFrame]
+_Facts = tuple[pd.DataFrame, FloatArray | None, pd.DataFrame]
 """columns that name the bag of each row, weights of rows, and columns of their groups"""
 _MOST_MARKS = 5
 
@@ -66,24 +66,23 @@ class BagFile:
 
         Raises `LLPBenchError` unless there are either counts or proportions, and `DataError` for texts among numbers.
         """
-        if self.counts and self.proportions:
-            raise LLPBenchError("--counts and --proportions cannot be combined. Leave one of them out.")
-        if not (self.counts or self.proportions):
-            raise LLPBenchError("the counts of bags are missing. Name their columns with --counts or --proportions.")
+        if bool(self.counts) == bool(self.proportions):
+            wrong = "cannot be combined" if self.counts else "are missing"
+            raise LLPBenchError(f"--counts and --proportions {wrong}. Name the columns of bags with one of them.")
         long = self.class_column is not None
         wanted = [(name,) for name in (*self.keys, self.class_column, self.size_column) if name is not None]
         several = [(part, text) for text in (*self.counts, *self.proportions) for part in csv_parts(text)]
         frame = RowBatches(self.path, features=(), form=self.form, columns=[*wanted, *several]).together()
         known = [*frame.columns]
         values = split_names(self.counts or self.proportions, known)
+        listed = ", ".join(values)
         if long and len(values) != 1:
-            advice = "If each class has a column, leave --class-column out."
-            raise LLPBenchError(f"--class-column needs one column of counts, got {', '.join(values)}. {advice}")
+            raise LLPBenchError(f"--class-column needs one column of counts, got {listed}. For several, leave it out.")
         if len(set(values)) < len(values):
-            raise LLPBenchError(f"each class must have its own column, got {', '.join(values)}. Name each column once.")
+            raise LLPBenchError(f"each class must have its own column, got {listed}. Name each column once.")
         if not any(matching_column(name, known) for name in values) and {*values} <= {*of_rows}:
-            wrong = f"has no column of counts, but the file of rows has: {', '.join(values)}"
-            raise DataError.of(self.path, f"{wrong}. Give the rows first, then --bags with their counts.")
+            advice = "Give the rows first, then --bags with their counts."
+            raise DataError.of(self.path, f"has no column of counts, but the file of rows has: {listed}. {advice}")
         for name in (name for name in self.keys if name in of_rows and not matching_column(name, known)):
             column_of(frame, name, self.path, f". If it has another name there, use --bag-column {name}=NAME")
         names = [*self.keys, *([self.class_column] if self.class_column is not None else [])]
@@ -135,11 +134,9 @@ class BagFile:
         if len(wrong):
             (name, row), marks = wrong.index[0], [*wrong.unique()]
             remedy = f" If they mark suppressed counts, use --suppressed {shlex.quote(csv_line(marks))}."
-            remedy *= len(marks) <= _MOST_MARKS
-            raise DataError(
-                f"file {str(self.path)!r}: column {name!r} must be numeric, got {marks[0]!r} for bag {bags[row]!r} in "
-                f"{place_of(frame, row)} ({plural(len(wrong), 'such value')}). Correct the file.{remedy}"
-            )
+            got = f"got {marks[0]!r} for bag {bags[row]!r} in {place_of(frame, row)}"
+            told = f"column {name!r} must be numeric, {got} ({plural(len(wrong), 'such value')}). Correct the file."
+            raise DataError(f"file {str(self.path)!r}: {told}{remedy * (len(marks) <= _MOST_MARKS)}")
         if found.example is not None:
             name = cells.index[cells == found.example[0]][0][0]
             warn("file", f"file {str(self.path)!r}: {found.told(name)}.")
@@ -157,10 +154,7 @@ class BagFile:
 
 
 def one_per_bag(values: pd.Series, bags: pd.Index, path: Path) -> pd.Series:
-    """Return the value of each bag from lines of a file with their `bags`; lines of no bag are left out.
-
-    Raises `DataError` if a bag has several values.
-    """
+    """Return the value of each bag from lines with `bags`. Raises `DataError` if a bag has several values."""
     flat = bags.to_flat_index()
     inside = flat.notna()
     lines = pd.DataFrame({"bag": flat, "value": values.to_numpy()})[inside].drop_duplicates()
@@ -173,30 +167,21 @@ def one_per_bag(values: pd.Series, bags: pd.Index, path: Path) -> pd.Series:
 
 
 def draw_bags(
-    batches: RowBatches,
-    keys: Sequence[str],
-    table: dict[str, Any],
-    most_rows: int,
-    seed: int,
-    drop_unmatched: bool,
-    progress: Progress,
+    batches: RowBatches, keys: Sequence[str], table: dict[str, Any], most: int, seed: int, drop: bool, bar: Progress
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Read all rows, or the rows of random whole bags if there are more than `most_rows`.
+    """Return all rows, or of more than `most` those of random whole bags, and the `table` of counts without other bags.
 
-    Returns the rows (whose `attrs["drawn"]` say what was drawn), and the `table` of counts (`BagFile.read`) without
-    bags that were not drawn.
-
-    Whole bags are drawn, not rows: the counts of a bag say little about a sample of its rows. `keys` are the columns
-    that name the bag of a row. `drop_unmatched`: skip the rows of bags without counts. Raises `LLPBenchError` if some
-    rows must be left out that have no bag with counts, and if the limit has no room for two bags.
+    `attrs["drawn"]` of the rows says what was drawn. Whole bags are drawn, because the counts of a bag say little about
+    a sample of its rows. `keys` are the columns that name the bag of a row. `drop`: skip rows of bags without counts.
+    Raises `LLPBenchError` if other such rows must be left out, and if the limit has no room for two bags.
     """
     bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
-    sizes = _rows_of_bags(batches, keys, progress)
+    sizes = _rows_of_bags(batches, keys, bar)
     total, known = sizes.total(), {*bags["counts" if "counts" in bags else "proportions"]}
-    if drop_unmatched and total > most_rows:
+    if drop and total > most:
         sizes = Counter({label: rows for label, rows in sizes.items() if label in known})
     drawn: set[Hashable] = {*sizes}
-    if sizes.total() > most_rows:
+    if sizes.total() > most:
         if unknown := [label for label in sizes if label not in known]:
             rows = sum(sizes[label] for label in unknown)
             such = "" if unknown[0] is None else f", such as rows of bag {unknown[0]!r}"
@@ -205,18 +190,17 @@ def draw_bags(
         names = sorted(sizes)  # type: ignore[type-var]
         order = generator(seed, "sample of bags").permutation(len(names))
         rows_of_bag = np.array([sizes[name] for name in names])[order]
-        fitting = int(np.searchsorted(np.cumsum(rows_of_bag), most_rows, side="right"))
+        fitting = int(np.searchsorted(np.cumsum(rows_of_bag), most, side="right"))
         if fitting < 2:
-            wrong = f"at least 2 bags must fit into {most_rows:,} rows, but bags have up to {rows_of_bag.max():,}"
+            wrong = f"at least 2 bags must fit into {most:,} rows, but bags have up to {rows_of_bag.max():,}"
             raise LLPBenchError(f"{wrong}. Use a larger --most-rows, or --sampled and a sample of each bag.")
         drawn = {names[place] for place in order[:fitting]}
-    frames, done = [], _advancing(progress, "rows of bags", batches.total)
+    frames, done = [], _advancing(bar, "rows of bags", batches.total)
     for batch in batches:
         labels = _labels(batch, keys)
         frames.append(batch.frame[np.array([*(name in drawn for name in labels.names), None in drawn])[labels.of_row]])
         done(len(batch.frame))
     found = pd.concat(frames, ignore_index=True)
-    found.attrs["decimals"] = dict(batches.decimals)
     if left_out := {*sizes} - drawn:
         share = f"{len(found):,} of {plural(total, 'row')}, in {len(drawn):,} of {len(sizes):,} bags"
         found.attrs["drawn"] = f"fitted to {share}, at random"
@@ -251,8 +235,7 @@ def _advancing(progress: Progress, name: str, total: int | None) -> Callable[[in
 class FileRows:
     """Rows of files, a model that is applied to them, and data of their bags.
 
-    Methods raise `LLPBenchError` for files that cannot be read or written. They warn of unknown bags and categories as
-    `LLPClassifier.predict_proba` does.
+    Methods raise `LLPBenchError` for files that cannot be read or written, and warn as those of `LLPClassifier` do.
     """
 
     model: LLPClassifier
@@ -298,34 +281,25 @@ class FileRows:
         return sum(rows_of_batches)
 
     def estimate(self, by: Sequence[str], among: Sequence[Hashable] | None, *, progress: Progress) -> pd.DataFrame:
-        """Return the estimates of `LLPClassifier.estimate` for groups `by` columns.
-
-        The features of several batches are in temporary files.
-        """
-        facts = list[_FactsOfRows]()
+        """Return `LLPClassifier.estimate` for groups `by` columns; features of several batches are in files."""
+        facts = list[_Facts]()
         with temporary_folder() as folder:
             with _warned_once():
-                rows = _together(self._passed("rows", progress, self.model._rows, facts, by), folder)
+                rows = _together(self._passed(progress, self.model._rows, facts, by), folder)
             _advancing(progress, "estimates", None)
             groups = pd.concat([of_rows for *_, of_rows in facts])
             return self.model._estimate(rows, self._data(facts), Groups.read(groups, groups), among=among)
 
     def _passed(
-        self,
-        name: str,
-        progress: Progress,
-        compute: Callable[[pd.DataFrame], _Found],
-        facts: list[_FactsOfRows],
-        by: Sequence[str] = (),
+        self, bar: Progress, compute: Callable[[pd.DataFrame], _Found], facts: list[_Facts], by: Sequence[str] = ()
     ) -> Iterator[_Found]:
         """Yield the result for the features of each batch. Append what else is known about its rows to `facts`."""
-        done = _advancing(progress, name, self.total)
+        done = _advancing(bar, "whole bags", self.total)
 
-        def read(batch: RowBatch) -> tuple[_FactsOfRows, _Found]:
+        def read(batch: RowBatch) -> tuple[_Facts, _Found]:
             with batch.blamed():
-                of_rows = self._bags(batch), self._weights(batch)
                 groups = pd.DataFrame({name: column_of(batch.frame, name, batch.part) for name in by})
-                return (*of_rows, groups), compute(self._split(batch)[0])
+                return (self._bags(batch), self._weights(batch), groups), compute(self._split(batch)[0])
 
         for of_rows, found in _computed(self.batches, read):
             facts.append(of_rows)
@@ -337,7 +311,7 @@ class FileRows:
 
     def _weights(self, batch: RowBatch) -> FloatArray | None:
         name = self.weight_column
-        return None if name is None else weights_of_column(batch.frame, name, batch.part)
+        return None if name is None else read_weights(column_of(batch.frame, name, batch.part), batch.frame)
 
     def _split(self, batch: RowBatch) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the features of rows, and the other columns."""
@@ -350,11 +324,11 @@ class FileRows:
 
     def _in_whole_bags(self, progress: Progress) -> tuple[FloatArray, Any]:
         """Return probabilities [rows, classes] that add up to the counts of bags, and labels [rows]."""
-        facts = list[_FactsOfRows]()
-        proba = np.concatenate([*self._passed("whole bags", progress, self.model.predict_proba, facts)])
+        facts = list[_Facts]()
+        proba = np.concatenate([*self._passed(progress, self.model.predict_proba, facts)])
         return self.model._adding_up(proba, self._data(facts))
 
-    def _data(self, facts: Sequence[_FactsOfRows]) -> BagData:
+    def _data(self, facts: Sequence[_Facts]) -> BagData:
         keys, weights, _ = zip(*facts, strict=True)
         every, weight = pd.concat(keys), None if weights[0] is None else np.concatenate(weights)
         return BagData.read(every, every, **self.counts, sample_weight=weight)
@@ -369,19 +343,15 @@ def _computed(batches: Iterable[RowBatch], compute: Callable[[RowBatch], _Found]
 
 @contextmanager
 def _warned_once() -> Iterator[list[int]]:
-    """Warn once for each column, not in each batch, and of unknown bags only if no batch has a known bag.
-
-    Yields a list, to which the caller adds the number of rows of each batch.
-    """
-    seen: list[int] = []
-    caught: list[warnings.WarningMessage] = []
+    """Warn once for each column, and of unknown bags only if no batch has a known one. Yields a list of batch sizes."""
+    seen, caught = list[int](), list[warnings.WarningMessage]()
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield seen
     finally:  # a warning may explain an error
         kinds = [str(getattr(each.message, "about", each.category.__name__)) for each in caught]
-        first: dict[tuple[str, str], warnings.WarningMessage] = {}
+        first = dict[tuple[str, str], warnings.WarningMessage]()
         for kind, each in zip(kinds, caught, strict=True):
             if kind != "unknown bags" or kinds.count(kind) == len(seen):
                 column = str(each.message).partition(" column ")[2].partition(",")[0]
@@ -395,7 +365,7 @@ def _together(parts: Iterator[Rows], folder: Path) -> Rows:
     first, second = next(parts), next(parts, None)
     if second is None:
         return first
-    number = 0
+    number, arrays = 0, []
     for part in chain([first, second], parts):
         number += len(part.numeric)
         try:
@@ -405,11 +375,8 @@ def _together(parts: Iterator[Rows], folder: Path) -> Rows:
         except OSError as error:
             told = f"temporary files cannot be written: {one_line(error)}. Set TMPDIR to another folder."
             raise DataError(told) from error
-    return Rows(
-        *(
-            np.memmap(folder / name, each.dtype, "r", shape=(number, each.shape[1]))
-            if each.shape[1]
-            else np.empty((number, 0), each.dtype)
-            for name, each in first._asdict().items()
-        )
-    )
+    for name, each in first._asdict().items():
+        shape = number, each.shape[1]
+        empty = not each.shape[1]  # which cannot be mapped
+        arrays.append(np.empty(shape, each.dtype) if empty else np.memmap(folder / name, each.dtype, "r", shape=shape))
+    return Rows(*arrays)

@@ -46,24 +46,16 @@ _ALSO = ("llpbench.core.bags.Schema", "llpbench.core.method.DirectParams", "xgbo
 class BagFacts:
     """What a fit was given about bags."""
 
-    classes: list[Hashable]
-    """in ascending order"""
-    order: list[int]
-    """position in `classes` of each column of an array of counts"""
-    positive: int
-    """position of the class that a single column counts"""
+    classes: list[Hashable]  # in ascending order
+    order: list[int]  # position in `classes` of each column of an array of counts
+    positive: int  # position of the class that a single column counts
     names: list[Hashable]
-    counts: FloatArray
-    """[bags, classes] counts of people, NaN if suppressed"""
-    sizes: IntArray | FloatArray
-    """[bags] numbers of rows, or sums of their weights"""
-    deviation: float
-    """standard deviation of the noise of a count"""
-    of_rows: bool
-    """whether the counts are of these rows, not of whole bags or other people"""
+    counts: FloatArray  # [bags, classes] counts of people, NaN if suppressed
+    sizes: IntArray | FloatArray  # [bags] numbers of rows, or sums of their weights
+    deviation: float  # standard deviation of the noise of a count
+    of_rows: bool  # whether the counts are of these rows, not of whole bags or other people
     left_out: dict[str, int]
-    keys: list[str]
-    """columns that name bags or hold weights"""
+    keys: list[str]  # columns that name bags or hold weights
     groupings: int
 
 
@@ -72,22 +64,19 @@ class FittedModel:
     """A fitted model, without rows."""
 
     columns: FeatureColumns
-    named: bool
-    """whether features have names; False for columns of an array"""
+    named: bool  # whether features have names; False for columns of an array
     predictor: Predictor
     bags: BagFacts
     calibration: BagCalibration | None
     doubts: Doubts | None
-    known_bags: KnownBags | None = None
-    """effects of the bags; None until they are computed"""
-    reading: dict[str, Any] = field(default_factory=dict)
-    """how the file of rows was read"""
+    known_bags: KnownBags | None = None  # effects of the bags; None until they are computed
+    reading: dict[str, Any] = field(default_factory=dict)  # how the file of rows was read
 
     def write(self, folder: Path, method: str, settings: dict[str, Any]) -> None:
         """Write the model and the settings of its estimator. An earlier model in the folder is replaced.
 
-        Raises `LLPBenchError` for values that cannot be stored, for a folder with other files, and if the disk is full
-        or read-only. An earlier model then remains.
+        Raises `LLPBenchError` for values that cannot be stored, and for a folder that cannot be written or has other
+        files. An earlier model then remains.
         """
         import skops.io
 
@@ -99,11 +88,8 @@ class FittedModel:
         except Exception as error:  # any object of a plugin
             reason = one_line(error)
         if reason:
-            raise LLPBenchError(
-                f"a model of {method!r} cannot be saved: it contains {reason}. Use texts or numbers as labels of bags "
-                "and names of classes, and another method (such as auto) if predictions need the Python session of the "
-                "fit."
-            )
+            advice = "Use texts or numbers as labels of bags and names of classes, or another method, such as auto."
+            raise LLPBenchError(f"a model of {method!r} cannot be saved: it contains {reason}. {advice}")
         with ZipFile(buffer := io.BytesIO(data), "a", ZIP_DEFLATED) as archive:
             archive.writestr(HEADER, json.dumps(header, indent=1))
         require_free(folder)
@@ -127,20 +113,15 @@ class FittedModel:
                 header = json.loads(archive.read(HEADER))
             version, method = header["llpbench"], str(header["method"])
             if header.get("format") == _FORMAT and method not in METHODS.names():
-                raise LLPBenchError(
-                    f"{model} needs method {method!r} of a plugin that is not loaded. Use --plugin FILE.py (in Python, "
-                    "import the file first)."
-                )
+                advice = "Use --plugin FILE.py (in Python, import the file first)."
+                raise LLPBenchError(f"{model} needs method {method!r} of a plugin that is not loaded. {advice}")
             if header.get("format") != _FORMAT or header != _header(method) | {"llpbench": version}:
-                raise LLPBenchError(
-                    f"{model} was written by llpbench {version} with other code of {method!r} or in another format, "
-                    f"and this is {__version__}. {again}"
-                )
+                other = f"llpbench {version} with other code of {method!r} or in another format"
+                raise LLPBenchError(f"{model} was written by {other}, and this is {__version__}. {again}")
             types = skops.io.get_untrusted_types(file=file)
             trusted = [name for name in types if _is_stored(name, header["module"])]
             if unknown := [name for name in types if name not in trusted and name.startswith("llpbench.")]:
-                told = f"{model} was saved by another version of llpbench, which had {unknown[0]}. {again}"
-                raise LLPBenchError(told)
+                raise LLPBenchError(f"{model} was saved by another version with {unknown[0]}. {again}")
             content = skops.io.load(file, trusted=trusted)
             settings, found = dict(content["settings"]), content["model"]
             for part, kind in ((found, FittedModel), (found.bags, BagFacts)):

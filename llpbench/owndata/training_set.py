@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Container, Hashable, Iterable, Sequence
+from collections.abc import Collection, Container, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ from llpbench.core.bags import BaggedRows, FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, argument, either, warn
 from llpbench.core.tables import TEXT_TYPES
 from llpbench.core.text import plural, verb
-from llpbench.data.bag_tables import BagLabels, BagTable
+from llpbench.data.bag_tables import BagLabels, BagTable, shown
 from llpbench.data.frames import is_numeric
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.columns import FeatureColumns, as_frame
@@ -81,9 +81,9 @@ def read_training_set(
     of_bags = of_bags.matched(table, drop_unmatched=data.drop_unmatched)
     of_bags.require_people()
     if deviation >= (largest := of_bags.sizes.max()):
-        told = f"noise has a standard deviation of {deviation:,.6g}, but the largest bag has {largest:,.6g} rows"
-        scale = f"{argument('noise=')} is a scale of counts, not of shares or of a budget"
-        warn("large noise", f"{told}, so counts say very little about a bag. Check that {scale}.")
+        little = f"say very little about bags of at most {largest:,.6g} rows"
+        check = f"Check that {argument('noise=')} is a scale of counts, not of shares or of a budget."
+        warn("large noise", f"counts with a standard deviation of {deviation:,.6g} {little}. {check}")
     _require_people_in_rows(frame, of_bags, table, data)
     hint, ignored = _weights_hint(frame, of_bags, table, data.counted), data.suppress_impossible
     found = table.counts(of_bags, deviation, sampled=sampled, as_shares=as_shares, suppress=ignored, hint=hint)
@@ -97,12 +97,8 @@ def read_training_set(
         suppressed -= len(of_ranges)
     exact = table.is_counts and data.counted == "rows" and not deviation and of_bags.weights is None
     warn("missing counts", _missing_counts(table, of_bags, named, of_ranges, of_rows=exact))
-    left_out = {
-        "rows": of_bags.alone,
-        "bags": len(table.names) - len(of_bags.names),
-        "suppressed": suppressed,
-        "impossible": int(np.isnan(found).any(axis=1).sum()) - suppressed,
-    }
+    left_out = {"rows": of_bags.alone, "bags": len(table.names) - len(of_bags.names), "suppressed": suppressed}
+    left_out["impossible"] = int(np.isnan(found).any(axis=1).sum()) - suppressed
     keys = [*data.left_out]
     rows, frame = int((of_bags.of_row >= 0).sum()), frame.drop(columns=keys)
     copies = Repeats.of(of_bags, lambda: frame)
@@ -111,10 +107,10 @@ def read_training_set(
         told = f"{argument('X')} must have features, got only {keys}, which name the bags"
         raise LLPBenchError(f"{told}. Add features, or use {argument('keep_key=True')}.")
     columns = FeatureColumns(frame, numbers)  # refuses lists and other cells that are no values
-    as_text = numbers_as_text_warning(frame)
+    as_text = numbers_as_text_warning(frame)  # may raise an error
     odd = [str(name) for name, column in frame.items() if _is_identifier(column)]
-    message = f"some features look like identifiers (almost all values differ): {_listed(odd)}"
-    warn("identifier", _with_advice(message, odd))
+    alike = f"some features look like identifiers (almost all values differ): {shown(odd)}"
+    warn("identifier", _with_advice(alike, odd))
     warn("numbers as text", as_text)
     warn("extreme values", columns.warning(len(frame)))
     warn("rounded weights", copies.warning(rows))
@@ -126,13 +122,12 @@ def read_training_set(
         factor = (train.sizes / copies.people)[ranges.bags]
         ranges = replace(ranges, low=ranges.low * factor, high=ranges.high * factor)
     known = train.where_known()
-    if len(known.sizes) < 2:
-        told = f"at least 2 bags must have known counts, got {len(known.sizes)} of {len(train.sizes):,}"
-        raise LLPBenchError(f"{told}. Give more or smaller bags.")
+    if (bags := len(known.sizes)) < 2:
+        few = f"at least 2 bags must have known counts, got {bags} of {len(train.sizes):,}"
+        raise LLPBenchError(f"{few}. Give more or smaller bags.")
     if known.prior.max() == 1.0:
-        only = classes[int(known.prior.argmax())]
-        told = f"known bags must have two classes, got only {only!r} in all {len(known.sizes):,}"
-        raise LLPBenchError(f"{told}. Add bags with another class.")
+        one = f"known bags must have two classes, got only {classes[int(known.prior.argmax())]!r} in all {bags:,}"
+        raise LLPBenchError(f"{one}. Add bags with another class.")
     places = np.argsort(order).tolist()
     facts = BagFacts(
         classes=classes,
@@ -151,15 +146,10 @@ def read_training_set(
 
 
 def _ascending(classes: Sequence[Hashable], rows: int) -> list[int]:
-    """Return the positions of the classes in ascending order.
-
-    Raises `LLPBenchError` for repeated or mixed classes, and for many classes with few rows.
-    """
+    """Return the positions of the classes in ascending order. Raises `LLPBenchError` for unusable classes."""
     if len(classes) > _FEW_CLASSES and len(classes) * _ROWS_OF_A_CLASS > rows:
-        raise LLPBenchError(
-            f"classes must have at least {_ROWS_OF_A_CLASS} rows on average, got {len(classes):,} classes for {rows:,} "
-            "rows. Name the column with classes, not a column that identifies rows, or merge rare classes."
-        )
+        wrong = f"classes must have {_ROWS_OF_A_CLASS} rows on average, got {len(classes):,} classes for {rows:,} rows"
+        raise LLPBenchError(f"{wrong}. Name a column of classes, not of identifiers, or merge rare classes.")
     if len(classes) < 2 or len(set(classes)) < len(classes):
         raise LLPBenchError(f"classes must be at least two, without repeats, got {list(classes)}")
     with suppress(TypeError):  # numbers and texts cannot be compared
@@ -171,8 +161,7 @@ def _ascending(classes: Sequence[Hashable], rows: int) -> list[int]:
 def _require_no_shares(table: BagTable) -> None:
     broken = table.values[np.abs(table.values - np.rint(table.values)) > 1e-6]
     if len(broken) and table.is_counts and table.values.shape[1] == 1:
-        ways = f"{either('shares as proportions=', 'shares in --proportions')}, fractional counts for both classes, or "
-        ways += f"{argument('noise=')} if noise was added"
+        ways = f"{argument('proportions=')} for shares, counts of both classes, or {argument('noise=')} if it was added"
         raise LLPBenchError(f"counts must be whole numbers, got {broken[0]:g}. Give {ways}.")
 
 
@@ -180,8 +169,7 @@ def _missing_counts(
     table: BagTable, labels: BagLabels, named: Sequence[Hashable], besides: Container[Hashable], *, of_rows: bool
 ) -> str:
     """Return a message that names bags without all counts (`besides` those with ranges); else ""."""
-    sizes = dict(zip(labels.names, labels.sizes, strict=True))
-    told = []
+    sizes, told = dict(zip(labels.names, labels.sizes, strict=True)), []
     for name, values in zip(table.names, table.values, strict=True):
         if name not in sizes or name in besides or not (missing := np.isnan(values)).any():
             continue
@@ -192,11 +180,10 @@ def _missing_counts(
         told.append(f"{name!r} ({table.what[:-1]} of {of})")
     if not told:
         return ""
-    more = f", and {len(told) - _MOST_NAMED:,} more" if len(told) > _MOST_NAMED else ""
-    return (
-        f"{plural(len(told), 'bag')} {verb(len(told))} missing {table.what} and {verb(len(told), 'is', 'are')} not "
-        f"used for training: {', '.join(told[:_MOST_NAMED])}{more}. Fill in missing {table.what} to use these rows."
-    )
+    more = f", and {len(told) - _MOST_NAMED:,} more" * (len(told) > _MOST_NAMED)
+    lacking = f"{plural(len(told), 'bag')} {verb(len(told))} missing {table.what} and {verb(len(told), 'is', 'are')}"
+    named = f"not used for training: {', '.join(told[:_MOST_NAMED])}{more}"
+    return f"{lacking} {named}. Fill in missing {table.what} to use these rows."
 
 
 def _weights_hint(frame: pd.DataFrame, labels: BagLabels, table: BagTable, counted: str) -> str:
@@ -238,12 +225,10 @@ def _require_people_in_rows(frame: pd.DataFrame, labels: BagLabels, table: BagTa
     if not many or (sizes <= (_FEW_LINES if repeated else 1)).mean() < _NEARLY_ALL:
         return
     lines = "every bag has one row" if (sizes == 1).all() else "bags have only one row or few rows"
-    columns = f" {argument('X')} has these as features ({_listed(repeated)})." if repeated else ""
-    message = (
-        f"{lines}, but {table.what} of many people, such as bag {table.names[0]!r}.{columns} Rows must "
-        "be people, or groups of people with weights. To estimate a table of groups by outcomes from such a file, use "
-        f"{either('cross_table', 'llpbench estimate-table')}."
-    )
+    columns = f" {argument('X')} has these as features ({shown(repeated)})." if repeated else ""
+    wrong = f"{lines}, but {table.what} of many people, such as bag {table.names[0]!r}.{columns}"
+    other = f"For a table of groups by outcomes, use {either('cross_table', 'llpbench estimate-table')}."
+    message = f"{wrong} Rows must be people, or groups of people with weights. {other}"
     if data.counted == "rows" or repeated:
         raise LLPBenchError(message)
     warn("one row per bag", message)
@@ -253,10 +238,6 @@ def _with_advice(message: str, names: list[str]) -> str:
     """Return a message with the advice to leave columns out; "" without columns."""
     way = either(f"X.drop(columns={names})", f"--leave-out {shlex.quote(csv_line(names))}")
     return f"{message}. To leave {verb(len(names), 'it', 'them')} out: {way}." if names else ""
-
-
-def _listed(names: Iterable[object]) -> str:
-    return ", ".join(map(repr, names))
 
 
 def _is_identifier(series: pd.Series) -> bool:
@@ -289,7 +270,7 @@ def _bag_columns(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) 
         elif number and _repeats_counts(column.to_numpy(dtype=np.float64, na_value=np.nan), train):
             repeats_counts.append(str(name))
     kinds = (("different values in all bags", names), ("counts or shares of the bags", repeats_counts))
-    told = "; ".join(f"{kind}: {_listed(some)}" for kind, some in kinds if some)
+    told = "; ".join(f"{kind}: {shown(some)}" for kind, some in kinds if some)
     message = f"some features identify bags ({told}). They explain the counts without any other feature"
     return _with_advice(message, [*names, *repeats_counts])
 
@@ -307,11 +288,9 @@ def _repeats_counts(values: FloatArray, train: BaggedRows) -> bool:
         return False
     values, counts = values[known], train.counts[known]
     shares = counts / train.sizes[known, None]
-    for truth, off in ((counts, 1e-6), (shares, _ROUNDED), (100 * shares, 100 * _ROUNDED)):
-        for same in np.abs(values - truth.T) <= off:
-            if same.mean() >= _NEARLY_ALL and len(np.unique(values[same])) >= _FEWEST_BAGS:
-                return True
-    return False
+    kinds = ((counts, 1e-6), (shares, _ROUNDED), (100 * shares, 100 * _ROUNDED))
+    same = [each for truth, off in kinds for each in np.abs(values - truth.T) <= off]
+    return any(each.mean() >= _NEARLY_ALL and len(np.unique(values[each])) >= _FEWEST_BAGS for each in same)
 
 
 def _label_columns(frame: pd.DataFrame, train: BaggedRows, classes: Sequence[Hashable]) -> str:

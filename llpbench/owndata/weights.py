@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +24,6 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import column_of_rows
-from llpbench.tables.column_names import column_of
 from llpbench.tables.number_text import NumberText
 
 MOST_REPEATED = 2_000_000
@@ -33,49 +31,34 @@ MOST_REPEATED = 2_000_000
 
 
 def read_weights(sample_weight: Any, X: Any) -> FloatArray | None:
-    """Return the weight of each row, None if there are none.
+    """Return the weight of each row, None if there are none. Numbers may be texts, such as 1,456.
 
-    Raises `LLPBenchError` for a wrong number of weights, and for missing, negative or infinite weights and texts.
+    Raises `LLPBenchError` for a wrong number of weights, and unless all are finite numbers, 0 or more.
     """
     if sample_weight is None:
         return None
-    column = column_of_rows(sample_weight, X, "sample_weight", "Give one weight per row.")
-    return _finite(column, column)
-
-
-def weights_of_column(frame: pd.DataFrame, name: str, path: Path) -> FloatArray:
-    """Return a column of a file as weights. Raises `LLPBenchError` as `read_weights` does, with the column's name."""
-    column = column_of(frame, name, path)
+    column = column_of_rows(sample_weight, X, "sample_weight", "Give one weight per row.").infer_objects()
     values = column if pd.api.types.is_numeric_dtype(column) else NumberText.read(column).values
-    return _finite(values, column, f" in column {str(column.name)!r}")
-
-
-def _finite(values: pd.Series, column: pd.Series, where: str = "") -> FloatArray:
-    """Return values read from a column as numbers. Raises `LLPBenchError` unless all are finite and at least 0."""
-    numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = ~(np.isfinite(numbers) & (numbers >= 0))
     if not wrong.any():
         return np.asarray(numbers)
     first = column[wrong].tolist()[0]
     shown = "a missing value" if pd.isna(first) else repr(first)
+    where = "" if column.name is None else f" in column {str(column.name)!r}"
     advice = "Name a column of numbers." if np.isnan(numbers).all() else "Correct these weights, or remove these rows."
-    raise LLPBenchError(
-        f"weights must be numbers from 0, got {shown}{where} ({plural(int(wrong.sum()), 'such row')} in all). {advice}"
-    )
+    such = f"({plural(int(wrong.sum()), 'such row')} in all)"
+    raise LLPBenchError(f"weights must be numbers from 0, got {shown}{where} {such}. {advice}")
 
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
     """Repeated rows, and the number of people in their bags. Rows without weights are "repeated" once."""
 
-    places: IntArray | slice
-    """[repeated rows] position of the original row, ascending"""
-    sizes: IntArray
-    """[bags] number of repeated rows"""
-    people: FloatArray
-    """[bags] sums of weights"""
-    exact: bool
-    """whether each row is repeated exactly as often as its weight says"""
+    places: IntArray | slice  # [repeated rows] position of the original row, ascending
+    sizes: IntArray  # [bags] number of repeated rows
+    people: FloatArray  # [bags] sums of weights
+    exact: bool  # whether each row is repeated exactly as often as its weight says
 
     def counts(self, found: FloatArray, *, noisy: bool = False) -> FloatArray:
         """Return counts of people [bags, classes] as counts of repeated rows."""
@@ -93,12 +76,10 @@ class Repeats:
         """Return a message about rounded weights; "" if none were rounded."""
         if self.exact:
             return ""
-        total = self.people.sum()
+        total, repeated = self.people.sum(), f"{int(self.sizes.sum()):,} times in all"
         told = "weights are not whole" if total <= MOST_REPEATED else f"more than {MOST_REPEATED:,} people"
-        return (
-            f"{told}: {rows:,} rows that stand for {total:,.10g} people are repeated {int(self.sizes.sum()):,} times "
-            "in all, each weight rounded up or down."
-        )
+        rounded = f"repeated {repeated}, each weight rounded up or down"
+        return f"{told}: {rows:,} rows that stand for {total:,.10g} people are {rounded}."
 
     @classmethod
     def of(cls, labels: BagLabels, features: Callable[[], pd.DataFrame]) -> Self:

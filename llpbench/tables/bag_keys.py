@@ -45,8 +45,7 @@ def _require_exact(column: pd.Series, path: Path) -> None:
     if column.dtype.kind == "f":
         rounded = [f"{value:.0f}" for value in column[column.abs() >= _EXACT]]
     else:
-        texts = [value for value in column if isinstance(value, str)]
-        rounded = [text for text in texts if _ROUNDED.fullmatch(text)]
+        rounded = [text for text in column if isinstance(text, str) and _ROUNDED.fullmatch(text)]
     if rounded:
         wrong = f"must have exact identifiers in column {str(column.name)!r}, got {rounded[0]!r}, which is rounded"
         raise DataError.of(path, f"{wrong}: different bags may have one name. Write them as text or whole numbers.")

@@ -41,21 +41,15 @@ def matching_column(name: str, known: Sequence[str]) -> str | None:
     return alike[0] if alike else None
 
 
-def _nearest_columns(name: str, known: Sequence[str]) -> str:
-    """Return `Did you mean 'district'? `, or "" if no column has a similar name."""
+def _advice(name: str, known: Sequence[str]) -> str:
+    """Return advice for an absent column: the separator of an only column such as `name;no;yes`, or similar names."""
+    joined = re.search(rf"\b{re.escape(name)}(\W)|(\W){re.escape(name)}\b", known[0]) if len(known) == 1 else None
+    if joined is not None:
+        mark = "tab" if "\t" in joined.groups() else repr(joined[1] or joined[2])
+        return f"If {mark} separates its columns, use --separator {mark}. "
     lower = {each.casefold(): each for each in known}
     near = [lower[each] for each in difflib.get_close_matches(name.casefold(), list(lower), n=3, cutoff=_ALIKE)]
-    near = [each for each in near if plain(each) != plain(name)]
     return f"Did you mean {' or '.join(near)}? " if near else ""
-
-
-def _separator_hint(name: str, known: Sequence[str]) -> str:
-    """Return advice to name the separator if the only column is, for example, `name;no;yes`; else ""."""
-    joined = re.search(rf"\b{re.escape(name)}(\W)|(\W){re.escape(name)}\b", known[0]) if len(known) == 1 else None
-    if joined is None:
-        return ""
-    mark = "tab" if "\t" in joined.groups() else repr(joined[1] or joined[2])
-    return f"If {mark} separates its columns, use --separator {mark}. "
 
 
 def split_names(given: Sequence[str], known: Sequence[str], between: str = ",") -> list[str]:
@@ -92,8 +86,7 @@ def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.
     column = matching_column(name, known)
     if column is None:
         listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
-        advice = _separator_hint(name, known) or _nearest_columns(name, known)
-        raise DataError.of(path, f"has no column {name!r}{role}. {advice}Its columns are: {listed}.")
+        raise DataError.of(path, f"has no column {name!r}{role}. {_advice(name, known)}Its columns are: {listed}.")
     return frame.iloc[:, known.index(column)]
 
 

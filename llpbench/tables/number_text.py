@@ -19,15 +19,10 @@ from llpbench.tables.texts import as_text
 MISSING = frozenset(STR_NA_VALUES)
 """Texts that are missing values in columns other than names of bags."""
 _CATEGORY = 'astype("category")'
-_ALMOST_ALL = 0.99
-"""Share of numbers above which the other values of a column are errors."""
-_FEWEST_VALUES = 200
-_MANY_NUMBERS = 20
-"""Number of different numbers that such a column exceeds."""
-_NEARLY_ALL = 0.9
-"""Share of numbers or gaps from which a column counts as numbers."""
-_FEWEST = 3
-"""Smallest number of different numbers in such a column."""
+_ALMOST_ALL, _FEWEST_VALUES, _MANY_NUMBERS = 0.99, 200, 20
+"""Share of numbers, number of values and of different numbers, above which other values of a column are errors."""
+_NEARLY_ALL, _FEWEST = 0.9, 3
+"""Share of numbers or gaps, and number of different numbers, from which a column counts as numbers."""
 _MANY = 10
 """A column with at least this many different numbers is numeric even if a few marks fill half of its cells."""
 _SAMPLE = 1_000
@@ -104,15 +99,10 @@ class NumberText:
         numbers = pd.to_numeric(plain.where(valid), errors="coerce").astype(float)
         foreign = valid & (pd.to_numeric(known, errors="coerce") != numbers)
         counts = texts.value_counts()
-        return cls(
-            values=texts.map(numbers).astype(float),
-            decimal=decimal,
-            percent=percent,
-            gaps={mark: int(counts[mark]) for mark in known[gap] if mark},
-            broken=texts[texts.isin(known[~valid & ~gap])],
-            example=next(zip(known[foreign], numbers[foreign], strict=True), None),
-            is_code=bool((known.str.fullmatch(r"0\d+") & valid).any()),
-        )
+        gaps, broken = {mark: int(counts[mark]) for mark in known[gap] if mark}, texts[texts.isin(known[~valid & ~gap])]
+        example = next(zip(known[foreign], numbers[foreign], strict=True), None)
+        is_code = bool((known.str.fullmatch(r"0\d+") & valid).any())
+        return cls(texts.map(numbers).astype(float), decimal, percent, gaps, broken, example, is_code)
 
     @property
     def marks(self) -> list[str]:
@@ -158,10 +148,8 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
     told, names, marks, unclean = [], [], dict[str, None](), []
     for place, name in enumerate(map(str, frame.columns)):
         column = frame.iloc[:, place]
-        found = likely_numbers(column)
-        if isinstance(found, str):
-            unclean.append(f"{name!r} (with a unit, as in {found!r})")
-        if not isinstance(found, NumberText):
+        if not isinstance(found := likely_numbers(column), NumberText):
+            unclean += [f"{name!r} (with a unit, as in {found!r})"] if found else []
             continue
         _require_no_text_among_numbers(column.dropna(), name, found)
         plain = int(pd.to_numeric(column, errors="coerce").notna().sum())
@@ -176,14 +164,11 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
         marks |= dict.fromkeys(others)
         told.append(said + (f", beside {_listed(others)}" if others else ""))
         names.append(name)
-    first = f"column {'; '.join(told or unclean)}. Such columns are used as categories. "
+    numbers, text = _reading("X[name]", names, [*marks]), either(_CATEGORY, "--types NAME=text")
+    read = f"To read numbers: {numbers}. To keep a category: {text}."
     clean = "Make them numbers or missing in the file, or leave the column out."
-    if not told:
-        return first + clean if unclean else ""
-    return (
-        f"{first}To read numbers: {_reading('X[name]', names, [*marks])}. To keep a category: "
-        f"{either(_CATEGORY, '--types NAME=text')}."
-    ) + (f" Also column {'; '.join(unclean)}. {clean}" if unclean else "")
+    kinds = [("; ".join(some), advice) for some, advice in ((told, read), (unclean, clean)) if some]
+    return " Also ".join(f"column {some}. Such columns are used as categories. {advice}" for some, advice in kinds)
 
 
 def _reading(column: str, names: Sequence[str], marks: Sequence[str]) -> str:
@@ -224,22 +209,16 @@ def _listed(texts: Iterable[str]) -> str:
 
 def _require_no_text_among_numbers(known: pd.Series, name: str, found: NumberText) -> None:
     texts = known[found.values.isna()]
-    if len(known) < _FEWEST_VALUES or found.values.nunique() <= _MANY_NUMBERS:
+    few = len(known) < _FEWEST_VALUES or found.values.nunique() <= _MANY_NUMBERS
+    if few or not _ALMOST_ALL < 1 - len(texts) / len(known) < 1:
         return
-    if _ALMOST_ALL < 1 - len(texts) / len(known) < 1:
-        where = f" in {place_of(known, texts.index[0])}" if "decimals" in known.attrs else ""
-        wrong = verb(len(texts), "is not a number", "are not numbers")
-        raise DataError(
-            f"column {name!r} must be numeric, got {texts.iloc[0]!r}{where} ({len(texts):,} of {len(known):,} values "
-            f"{wrong}). {_advice(name, found)}"
-        )
-
-
-def _advice(name: str, found: NumberText) -> str:
+    where = f" in {place_of(known, texts.index[0])}" if "decimals" in known.attrs else ""
+    wrong = f"{len(texts):,} of {len(known):,} values {verb(len(texts), 'is not a number', 'are not numbers')}"
     column, marks = f"X[{name!r}]", found.marks
-    texts = [repr(text) for text in (*marks, *found.gaps)]
-    meaning = f"{' and '.join(texts)} {verb(len(texts), 'means', 'mean')} missing"
+    missing = [*marks, *found.gaps]
+    meaning = f"{_listed(missing)} {verb(len(missing), 'means', 'mean')} missing"
     number = _reading(column, [name] if found.gaps or found.example else [], marks)
     text = either(f"{column} = {column}.{_CATEGORY}", f"--types {shlex.quote(f'{name}=text')}")
     first = f"If {meaning}, use {number}." if len(marks) <= _MOST_MARKS else "Correct them."
-    return f"{first} To keep the column as text, use {text}."
+    advice = f"{first} To keep the column as text, use {text}."
+    raise DataError(f"column {name!r} must be numeric, got {texts.iloc[0]!r}{where} ({wrong}). {advice}")

@@ -116,7 +116,6 @@ class RowBatches:
         frame = next((batch.frame for batch in self if len(batch.frame)), pd.DataFrame()) if head else self.together()
         if not len(frame):
             raise DataError.of(self.path, "has no rows. Give a file with rows below its header.")
-        frame.attrs["decimals"] = dict(self.decimals)
         return frame
 
     def __iter__(self) -> Iterator[RowBatch]:
@@ -147,8 +146,7 @@ class RowBatches:
     def _frames(self, *, strict: bool) -> Iterator[tuple[pd.DataFrame, Path, int]]:
         """Yield frames with their part and the number of their first row in it.
 
-        A column with both numbers and texts is an error if `strict`, and a column of texts from the next time on if
-        not.
+        A column with both numbers and texts is an error if `strict`; else it has texts from the next time on.
         """
         with self._unchanged():
             for source in self._sources:
@@ -157,11 +155,10 @@ class RowBatches:
                     frame = self._frame(table, decimal, source.path)
                     kinds = {name: _kind(frame[name]) for name in map(str, frame) if name not in self._types}
                     for name, kind in kinds.items():
-                        if not kind or (earlier := self._kinds.setdefault(name, kind)) == kind:
-                            continue
-                        if strict:
-                            raise _mixed_kinds(frame[name], source.path, earlier)
-                        self._texts.add(plain(name))
+                        if kind and (earlier := self._kinds.setdefault(name, kind)) != kind:
+                            if strict:
+                                raise _mixed_kinds(frame[name], source.path, earlier)
+                            self._texts.add(plain(name))
                     yield frame, source.path, first
                     first += len(frame)
 
@@ -311,11 +308,9 @@ class RowBatches:
         found = NumberText.read(column, decimal=decimal, missing=self._form.missing, default=default)
         if number := len(found.broken):
             few = f" To declare marks of missing values: --missing {shlex.quote(csv_line(found.marks))}."
-            few *= len(found.marks) <= _MOST_MARKS
-            raise DataError(
-                f"file {str(part)!r}: column {name!r} must be numeric, got {found.marks[0]!r} in "
-                f"{place_of(column, int(found.broken.index[0]))} ({plural(number, 'such value')}).{few}"
-            )
+            got = f"got {found.marks[0]!r} in {place_of(column, int(found.broken.index[0]))}"
+            told = f"column {name!r} must be numeric, {got} ({plural(number, 'such value')})."
+            raise DataError(f"file {str(part)!r}: {told}{few * (len(found.marks) <= _MOST_MARKS)}")
         if found.values.notna().any():
             if earlier is not None and found.percent != earlier.endswith("%"):
                 raise DataError.of(part, f"must have % in all rows of column {name!r} or none, got both.")
@@ -330,10 +325,9 @@ def _mixed_kinds(column: pd.Series, part: Path, earlier: str) -> DataError:
     strange = known if kind == "numbers" else known[pd.to_numeric(known, errors="coerce").isna()]
     example = str([*strange[:1], *known[:1]][0])
     missing = "" if kind == "numbers" else f"use --missing {shlex.quote(csv_line([example]))} if it is missing, "
-    return DataError(
-        f"file {str(part)!r}: column {column.name!r} must contain {earlier}, as before, got {kind} such as "
-        f"{example!r}. Correct the files, {missing}or use --types {shlex.quote(f'{column.name}=text')}."
-    )
+    advice = f"Correct the files, {missing}or use --types {shlex.quote(f'{column.name}=text')}."
+    wrong = f"column {column.name!r} must contain {earlier}, as before, got {kind} such as {example!r}"
+    return DataError(f"file {str(part)!r}: {wrong}. {advice}")
 
 
 def _kind(column: pd.Series) -> str:
@@ -370,10 +364,9 @@ def _what_is_wrong(error: Exception, source: TableSource, form: FileFormat) -> s
         line, names, values, row = found.groups()
         if row.count('"') % 2:
             return f"opens a quotation mark in line {line} that is never closed. Close it."
-        return (
-            f"has {plural(int(values), 'value')} in line {line}, but {plural(int(names), 'name')} in its header. "
-            "Correct the line, or remove it if it is a note. If there are lines before the header, use --skip-rows 1."
-        )
+        wrong = f"has {plural(int(values), 'value')} in line {line}, but {plural(int(names), 'name')} in its header"
+        before = "If there are lines before the header, use --skip-rows 1."
+        return f"{wrong}. Correct the line, or remove it if it is a note. {before}"
     if "straddling" in words:
         return "has a row that does not end. Close its quotation mark."
     return f"cannot be read as {source.kind}: {words.rstrip('.')}. Replace it."
@@ -387,10 +380,8 @@ def _other_encoding(source: TableSource, encoding: str) -> str:
         words = (re.search(r'[^\s,;"]*[\udc80-\udcff][^\s,;"]*', line) for line in lines)
         word = next(found[0] for found in words if found).encode(errors="surrogateescape")
     fit = "latin-1" if {*word} & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"  # not in cp1252
-    return (
-        f"must be in UTF-8. Save the file as UTF-8, or use its encoding. With --encoding {fit} it has "
-        f"{word.decode(fit)!r}; if that looks wrong, try another one."
-    )
+    read = f"With --encoding {fit} it has {word.decode(fit)!r}; if that looks wrong, try another one."
+    return f"must be in UTF-8. Save the file as UTF-8, or use its encoding. {read}"
 
 
 def _require_short(path: Path, column: str, size: int, most: int = _MOST_BYTES_OF_CELL) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,10 +21,7 @@ _WAITING = 8
 
 
 def require_room(path: Path, inputs: Iterable[Path | None] = ()) -> None:
-    """Raise `DataError` if `written` cannot write a file: another ending, no folder, a read-only folder.
-
-    Also if the file would replace or join the `inputs` (files, folders or patterns).
-    """
+    """Raise `DataError` if `written` cannot write a file, or if it would replace or join `inputs`, which are paths."""
     if path.suffix not in (".csv", ".parquet"):
         raise DataError(f"{str(path)!r} must end in .csv or .parquet.")
     if reason := f"{str(path)!r} is a folder" if path.is_dir() else obstacle(path):
@@ -58,16 +55,14 @@ def written(path: Path, computed: Sequence[str] = ()) -> Iterator[Callable[[pd.D
     """Write frames one after the other to a .csv or .parquet file. It replaces an older file when it is complete.
 
     In a .csv an apostrophe protects texts that spreadsheets would read as formulas, and `computed` numbers are rounded
-    to 6 significant digits.
-
-    Raises `DataError` like `require_room`, and if the disk is full or read-only.
+    to 6 significant digits. Raises `DataError` like `require_room`, and if the disk is full or read-only.
     """
     require_room(path)
     try:
         with replaced(path) as file:
             if path.suffix == ".parquet":
-                with closing(_ParquetParts(file)) as parts:
-                    yield parts.write
+                with _parquet_parts(file) as write:
+                    yield write
             else:
                 yield _csv_parts(file, computed)
     except OSError as error:
@@ -90,32 +85,29 @@ def _csv_parts(file: IO[bytes], computed: Sequence[str]) -> Callable[[pd.DataFra
     return write
 
 
-class _ParquetParts:
-    """A parquet file that is written in parts. The first ones determine the types of columns."""
+@contextmanager
+def _parquet_parts(file: IO[bytes]) -> Iterator[Callable[[pd.DataFrame], None]]:
+    """Write frames as parts of a parquet file. The first ones determine the types of columns."""
+    waiting: list[pd.DataFrame] = []
+    writer: Any = None
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._writer: Any = None
-        self._parts: list[pd.DataFrame] = []
-
-    def write(self, frame: pd.DataFrame) -> None:
-        self._parts.append(frame)
-        if self._writer is not None or len(self._parts) == _WAITING:
-            self._write_parts()
-
-    def _write_parts(self) -> None:
-        parts, self._parts = self._parts, []
+    def write(*frames: pd.DataFrame, last: bool = False) -> None:
+        nonlocal writer
+        waiting.extend(frames)
+        if writer is None and len(waiting) < _WAITING and not last:
+            return
         try:
-            if self._writer is None:
-                schema = pa.Schema.from_pandas(pd.concat(parts), preserve_index=False)
-                self._writer = pq.ParquetWriter(self._file, schema)
-            for part in parts:
-                self._writer.write_table(pa.Table.from_pandas(part, schema=self._writer.schema, preserve_index=False))
+            if writer is None:
+                writer = pq.ParquetWriter(file, pa.Schema.from_pandas(pd.concat(waiting), preserve_index=False))
+            while waiting:
+                writer.write_table(pa.Table.from_pandas(waiting.pop(0), schema=writer.schema, preserve_index=False))
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise DataError(f"the result cannot be written as parquet: {one_line(error)}. Write .csv.") from error
 
-    def close(self) -> None:
-        if self._parts:
-            self._write_parts()
-        if self._writer is not None:
-            self._writer.close()
+    try:
+        yield write
+        if waiting:
+            write(last=True)
+    finally:
+        if writer is not None:
+            writer.close()
