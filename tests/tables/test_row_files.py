@@ -147,12 +147,10 @@ def test_errors_name_cause_and_remedy(content: Any, told: str, form: FileFormat 
         assert read(tmp_path, content, form=form).shape[1] in (2, 4)
 
 
-@pytest.mark.parametrize(
-    "given", [{"separator": ";;"}, {"decimal": "x"}, {"encoding": "x"}, {"skip_rows": -1}], ids=str
-)
-def test_impossible_formats_are_refused(given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("form", [{"separator": ";;"}, {"decimal": "x"}, {"encoding": "x"}, {"skip_rows": -1}], ids=str)
+def test_impossible_formats_are_refused(form: dict[str, Any]) -> None:
     with refusal("must be"):
-        FileFormat(**given)
+        FileFormat(**form)
 
 
 def test_folder_or_pattern_is_one_table_with_columns_of_folder_names(tmp_path: Path) -> None:
