@@ -56,6 +56,7 @@ marked *extra*. `--methods all` selects all of them, and `--methods family:class
 | rₖ | residual of a bag, meanᵢ f(xᵢ) − p̄ₖ |
 | L_bag | loss of [dllp](#dllp) |
 | InfoNCE | contrastive loss: the partner of a row must be more similar to it than other rows |
+| transport plan to nₖ | class weights of rows, near their scores, that add up to the counts (optimal transport) |
 | L_Diff | InfoNCE on pairs of similar rows, assigned across two bags |
 | KL( p ‖ q ), CE( p, q ) | Kullback-Leibler divergence and cross-entropy of prediction q from target p |
 | w, W, β | weights of a linear model |

@@ -223,8 +223,9 @@ def _which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | N
     for case, board in cases:
         for heading, field in _case(case, board, similar=similar).items():
             columns[heading].append(field)
-    caption = words.caption("which", margin=f"{MARGIN:g}", similar=similar)
-    return ReportTable("which", "Which method for my data?", caption, [*columns.items()])
+    terms = ("data", "score", *["similar"] * similar, "unrelated", "better")
+    notes = {"Columns": [words.caption(f"which_{term}", margin=f"{MARGIN:g}") for term in terms]}
+    return ReportTable("which", "Which method for my data?", words.caption("which"), [*columns.items()], notes)
 
 
 def _case(case: str, board: Standings, *, similar: bool) -> dict[Heading, Field]:
