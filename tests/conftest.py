@@ -10,4 +10,4 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # others are processes that import torch
 sys.path.insert(0, str(Path(__file__).parent))
 
-pytest_plugins = ("bench", "districts", "downloads", "people")
+pytest_plugins = ("bench", "districts", "downloads")

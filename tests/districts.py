@@ -1,5 +1,7 @@
 """Bags of people by district, of whose votes a learner is told the counts alone; files of them, and fitted models.
 
+For the tests of data also a small table of people, datasets declared for one test, and a cache that starts empty.
+
 A pytest plugin, named in `conftest.py`.
 """
 
@@ -19,8 +21,13 @@ import pytest
 
 import llpbench
 from llpbench.core.errors import LLPBenchWarning
+from llpbench.core.registry import register_dataset
+from llpbench.core.tables import Table
+from llpbench.data import loading
+from llpbench.data.frames import table_from_frame
 
 PACKAGE = Path(llpbench.__file__).parent
+SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 def people(rows: int = 600, bags: int = 40, seed: int = 0, classes: int = 2) -> tuple[pd.DataFrame, Any, Any]:
@@ -110,3 +117,44 @@ def silent(about: str = "") -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     assert [str(each.message) for each in caught if not about or getattr(each.message, "about", "") == about] == []
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No table is at hand but the embedded one, neither in the user's cache nor in memory."""
+    monkeypatch.setenv("LLPBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("LLPBENCH_DATA", raising=False)
+    monkeypatch.setattr(loading, "_tables", {})
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of real data beside the repository; the test is skipped where there is none."""
+    if not SHARED.is_dir():
+        pytest.skip("no real data beside the repository")
+    return SHARED
+
+
+@pytest.fixture(name="people")
+def small_table_of_people() -> pd.DataFrame:
+    """60 rows: two numeric and two categorical features with gaps, and a target that is yes in 20 of them."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"job": rng.choice(["clerk", "baker", "smith"], 60)})
+    frame["age"] = rng.integers(20, 60, 60).astype(float)
+    frame["town"] = rng.choice(["Ulm", "Bonn"], 60)
+    frame["wage"] = rng.normal(1000.0, 300.0, 60).round(2)
+    frame["rich"] = ["no", "no", "yes"] * 20
+    frame.loc[[3, 50], "job"] = None
+    frame.loc[[7, 30, 31], "wage"] = None
+    return frame
+
+
+@pytest.fixture
+def table(people: pd.DataFrame) -> Table:
+    return table_from_frame(people, name="people", target="rich", positive="yes")
+
+
+@pytest.fixture
+def declare() -> Callable[..., Any]:
+    """Register a dataset for this test: `declare(name, target="rich", ...)`."""
+    return lambda name, prepare=lambda frame: frame, **facts: register_dataset(name, **facts)(prepare)

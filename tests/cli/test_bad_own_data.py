@@ -97,17 +97,10 @@ def test_invalid_options_are_refused(command: str, flags: list[str], told: str, 
         ("choose", "rows", lambda f: f.assign(day=2000 + f.index), ["--time-column", "day"], "200"),
     ],
 )
-def test_invalid_files_are_refused(
-    command: str, name: str, harm: Any, flags: list[str], told: str, llpbench: LLPBench
-) -> None:
+def test_invalid_files_are_refused(command: str, name: str, harm: Any, flags: Any, told: str, llpbench: Any) -> None:
     rewritten(f"{name}.csv", harm)
     assert told in refused(llpbench(*replaced(COMMANDS[command], flags)))
     assert not Path("model").exists()
-
-
-def test_folder_without_model_is_refused(llpbench: LLPBench) -> None:
-    for model, told in ("of-an-array", "fitted to an array"), ("absent", "model.skops"):
-        assert told in refused(llpbench("predict", model, *COMMANDS["predict"][2:]))
 
 
 @pytest.mark.parametrize(
@@ -134,18 +127,21 @@ def test_unwritable_output_is_reported_first(commands: list[str], out: str, told
 
 @pytest.mark.parametrize(("before", "line"), [("", 4), ("sep=,\n", 5), ("Votes of all districts\n\n", 6), (None, None)])
 def test_wrong_count_is_located(before: str | None, line: int | None, llpbench: LLPBench) -> None:
-    frame = rewritten(
-        "bags.csv", lambda table: table.assign(yes=table["yes"].astype(str).mask(table.index == 2, "abc"))
-    )
+    wrong = {"yes": lambda table: table["yes"].astype(str).mask(table.index == 2, "abc")}
+    frame = rewritten("bags.csv", lambda table: table.assign(**wrong))
     if before is None:
         frame.to_parquet("bags.csv")  # the content decides
     else:
         Path("bags.csv").write_text(before + Path("bags.csv").read_text())
-    message = llpbench(*COMMANDS["fit"]).err.splitlines()[-1]
-    assert (f"in line {line} " in message, f"bag '{frame['district'][2]}'" in message) == (bool(line), True)
+    result = llpbench(*COMMANDS["fit"])
+    *_, message = result.err.splitlines()
+    found = f"in line {line} " in message, f"bag '{frame['district'][2]}'" in message
+    assert (result.code, *found) == (2, bool(line), True)
 
 
-def test_predict_without_bags_needs_features(llpbench: LLPBench) -> None:
+def test_predict_without_bags_needs_model_and_features(llpbench: LLPBench) -> None:
+    for model, told in ("of-an-array", "fitted to an array"), ("absent", "model.skops"):
+        assert told in refused(llpbench("predict", model, *COMMANDS["predict"][2:]))
     flags = [*COMMANDS["predict"], "--bag-column", "branch"]
     assert "Omit --bag-column" in refused(llpbench(*flags))
     assert "Omit" not in refused(llpbench(*flags, "--whole-bags"))
@@ -221,8 +217,8 @@ def test_written_counts_are_read_or_have_remedy(llpbench: LLPBench) -> None:
     table, texts = pd.read_csv("bags.csv"), pd.read_csv("bags.csv", dtype=str)
     for mark, number in ((" 1,200 ", 1200), ("1 200", 1200), ("1.200.000", 1_200_000)):
         texts.assign(no=[mark, *texts["no"][1:]]).to_csv("counts.csv", index=False)
-        message = fit(llpbench, bags="counts.csv").err
-        assert (f"column 'no': '{mark.strip()}' is {number}" in message, "--suppressed" in message) == (True, False)
+        result, told = fit(llpbench, bags="counts.csv"), f"column 'no': '{mark.strip()}' is {number}"
+        assert (result.code, told in result.err, "--suppressed" in result.err) == (2, True, False)
     texts.assign(no=["<1,000", "(D)", *texts["no"][2:]]).to_csv("counts.csv", index=False)
     advised = fit(llpbench, bags="counts.csv").err.partition("--suppressed '")[2].partition("'")[0]
     done(fit(llpbench, "--suppressed", advised, bags="counts.csv"))  # every mark is advised at once

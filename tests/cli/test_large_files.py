@@ -16,12 +16,13 @@ from llpbench.cli import reading_options
 from llpbench.owndata import bag_effects, group_estimates
 from llpbench.tables import row_files
 
-GIVEN = ["--bags", "bags.csv", "--bag-column", "district", "--counts", "no,yes", "--leave-out", "id"]
+BAG, WAYS = ["--bag-column", "district"], ("out-of-core", "in-memory")
+GIVEN = ["--bags", "bags.csv", *BAG, "--counts", "no,yes", "--leave-out", "id"]
 
 
 @pytest.fixture(autouse=True)
 def parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows also as three parts of parquet, two of them with a column of gaps, and small batches."""
+    """Rows also as three parts of parquet, two with a column of gaps; small batches, and pieces more than in memory."""
     number = pd.Series(range(300), dtype="Int64")
     rows = rewritten(folder / "rows.csv", lambda rows: rows.assign(gap=number.mask(number < 200)))
     (folder / "parts").mkdir()
@@ -29,14 +30,13 @@ def parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         rows[100 * part : 100 * part + 100].to_parquet(folder / "parts" / f"{part}.parquet", index=False)
     monkeypatch.setattr(row_files, "BATCH_ROWS", 64)
     monkeypatch.setattr(components, "_CHUNK", 64)  # rows that are computed together, in memory, too
+    monkeypatch.setattr(bag_effects, "PIECE_ROWS", 32)
+    monkeypatch.setattr(group_estimates, "_PIECES_IN_MEMORY", 2)
 
 
 def fit(llpbench: LLPBench, rows: str, *more: str, method: str = "bag-gp") -> Result:
     fast = {"bag-gp": ["--set", "draws=0"], "auto": ["--set", "trees=200", "--set", "rounds=2"]}.get(method, [])
     return llpbench("fit", rows, *GIVEN, *fast, "--leave-out", "gap", "--method", method, "--out", "model", *more)
-
-
-WAYS = ("out-of-core", "in-memory")
 
 
 def both_ways(llpbench: LLPBench, *command: str) -> pd.DataFrame:
@@ -50,9 +50,6 @@ def both_ways(llpbench: LLPBench, *command: str) -> pd.DataFrame:
     return one
 
 
-BAG = ["--bag-column", "district"]
-
-
 @pytest.mark.parametrize(("rows", "bag"), [("parts", []), ("rows.csv", BAG), ("parts/*.parquet", BAG)])
 def test_streamed_predictions_equal_in_memory(llpbench: LLPBench, rows: str, bag: list[str]) -> None:
     done(fit(llpbench, rows, "--out-of-core"))
@@ -61,12 +58,8 @@ def test_streamed_predictions_equal_in_memory(llpbench: LLPBench, rows: str, bag
 
 @pytest.mark.parametrize("command", ["predict", "estimate"])
 @pytest.mark.parametrize("weights", [[], ["--weight-column", "people"]], ids=["plain", "weights"])
-def test_streamed_whole_bags_equal_in_memory(
-    llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch, command: str, weights: list[str]
-) -> None:
-    """Bags are processed in several pieces, more than are kept in memory; the counts of one are unknown."""
-    monkeypatch.setattr(bag_effects, "PIECE_ROWS", 32)
-    monkeypatch.setattr(group_estimates, "_PIECES_IN_MEMORY", 2)
+def test_streamed_whole_bags_equal_in_memory(llpbench: LLPBench, command: str, weights: list[str]) -> None:
+    """The counts of a bag are unknown."""
     rows, bags, method, table = "parts", [], "bag-gp", pd.read_csv("bags.csv").set_index("district")
     if weights:
         rows, bags, method = "rows.csv.gz", ["--bags", "bags.csv", "--counts", "no,yes"], "auto"
@@ -89,8 +82,8 @@ def test_streamed_whole_bags_equal_in_memory(
 
 def test_large_rows_are_read_in_batches_by_default(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading_options, "LARGE", 1000)
-    assert "in batches" in fit(llpbench, "parts", method="bag-mean-linear").err
-    assert "in batches" not in fit(llpbench, "parts", "--in-memory", method="bag-mean-linear").err
+    for way, batches in ([], True), (["--in-memory"], False):
+        assert ("in batches" in fit(llpbench, "parts", *way, method="bag-mean-linear").err) == batches
     assert "in batches" in llpbench("predict", "model", "rows.csv", "--out", "new.csv").err
 
 
@@ -113,7 +106,7 @@ def test_broken_part_is_named_and_leaves_no_file(folder: Path, llpbench: LLPBenc
         assert not [*folder.glob("*new.parquet*"), *folder.glob(".*")]
 
 
-@pytest.mark.parametrize("more", [[], ["--weight-column", "weight"], ["--keep-key"], ["--drop-unmatched"]])
+@pytest.mark.parametrize("more", [[], ["--weight-column", "weight"], ["--keep-key"], ["--drop-unmatched"]], ids=str)
 def test_fit_out_of_core_equals_fit_in_memory_if_all_rows_fit(llpbench: LLPBench, more: list[str]) -> None:
     lost = (np.arange(300) % 50 == 0) & ("--drop-unmatched" in more)
     table = rewritten("rows.csv", lambda rows: rows.assign(weight=1, district=rows["district"].mask(lost)))

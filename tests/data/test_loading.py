@@ -215,7 +215,7 @@ def test_relative_path_is_resolved_from_plugin_file(
 
 def test_misspelt_or_missing_fact_is_refused(people: pd.DataFrame, declare: Declare) -> None:
     declare("people", source=Shop(people), target="rich", license="none")
-    refused(r"'people' .*people\.py.* declares the unknown argument 'license'. Did you mean licence")
+    refused(r"'people' .*districts\.py.* declares the unknown argument 'license'. Did you mean licence")
     declare("others", source=Shop(people))
     refused(r"'others' .* does not declare its 'target'", "others")
 

@@ -25,9 +25,8 @@ FRAME, BAGS, VOTES = people(600, 40)
 NAMES = np.array(["no", "yes"])[VOTES]
 TABLE = counted(BAGS, NAMES)
 LONG = TABLE.rename_axis(index="district", columns="party").stack()
-SIZES = TABLE.sum(axis=1)
+SIZES, YES = TABLE.sum(axis=1), TABLE["yes"]
 SHARES = TABLE.div(SIZES, axis=0)
-YES = TABLE["yes"]
 SMALL, NUMBER = YES.to_numpy() < 8, np.unique(BAGS, return_inverse=True)[1]
 RANGES = YES.astype(object).mask(SMALL, "<8")
 WITH_GAP = TABLE.drop("d05").reindex(TABLE.index)
@@ -118,11 +117,13 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
         ({"counts": TABLE // 3, "sampled": True}, r"its counts add up to .* 40 of 40 bags"),
         ({"counts": YES, "sampled": True}, "Give sizes= of the bags"),
         *(({"counts": (TABLE + 9) * by, "noise": 2.8}, "a larger noise=") for by in (100, -1)),
+        ({"counts": (TABLE + 9) * np.resize([[0, 0], [9, 9]], (40, 2)), "noise": 2.8}, "a larger noise="),
         ({"counts": TABLE, "as_shares": True, "sampled": True}, "sampled=True and as_shares=True"),
         ({"counts": TABLE, "noise": 1.0, "sampled": True}, "noise= and sampled=True cannot be combined"),
         ({"counts": TABLE, "noise": 1.0, "as_shares": True}, "as_shares=True"),
         ({"counts": RANGES, "noise": 1.0}, "noise="),
         ({"counts": RANGES, "as_shares": True}, "as_shares=True"),
+        ({"counts": RANGES.mask(SMALL, "about 5")}, "numbers"),
         ({"counts": RANGES.mask(SMALL, "100-200")}, "100 to 200.*impossible='suppress'"),
         ({"counts": pd.Series("100-200", YES.index)}, r"100 to 200 .* Correct them\.$"),
         ({"counts": counted(BAGS, VOTES + (np.arange(600) % 5 == 0)).astype(object).replace(3, "1-4")}, "two classes"),
@@ -253,7 +254,7 @@ def test_single_column_keeps_its_class(tmp_path: Path) -> None:
             assert each.disaggregate(FRAME, BAGS, counts=given)[:, 0].sum() == pytest.approx(YES.sum())
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, 3], ids="{} classes".format)
 def test_unnamed_columns_keep_order(classes: int, tmp_path: Path) -> None:
     frame, bags, votes = people(200, 10, classes=classes)
     bags = pd.factorize(bags, sort=True)[0]  # numbers
@@ -281,11 +282,11 @@ def test_key_levels_match_by_name() -> None:
 @pytest.mark.parametrize(
     ("texts", "found"),
     [
-        (["1-9", " 1 to 9 ", "1\u20139"], (1, 9)),
-        (["1,000-1,999"], (1000, 1999)),
-        (["<10", "fewer than 10", "\u22649", "<= 9"], (0, 9)),
-        (["5+", ">=5", ">4", "5 or more"], (5, MOST)),
-        (["9-1", "<0", "12", "*", "", "-5", "2024-01-31", None, 5, np.nan, "a-b"], None),
+        pytest.param(["1-9", " 1 to 9 ", "1\u20139"], (1, 9), id="both ends"),
+        pytest.param(["1,000-1,999"], (1000, 1999), id="thousands"),
+        pytest.param(["<10", "fewer than 10", "\u22649", "<= 9"], (0, 9), id="upper end"),
+        pytest.param(["5+", ">=5", ">4", "5 or more"], (5, MOST), id="lower end"),
+        pytest.param(["9-1", "<0", "12", "*", "", "-5", "2024-01-31", None, 5, np.nan, "a-b"], None, id="no range"),
     ],
 )
 def test_range_text_is_parsed(texts: list[Any], found: Any) -> None:
@@ -295,11 +296,11 @@ def test_range_text_is_parsed(texts: list[Any], found: Any) -> None:
 @pytest.mark.parametrize(
     ("counts", "weight"),
     [
-        (RANGES, 1),
-        (RANGES.to_dict(), 1),
-        (RANGES.to_frame("yes"), 1),
-        ({bag: {"no": "0+", "yes": RANGES[bag]} for bag in RANGES.index}, 1),
-        ((2 * YES).astype(object).mask(SMALL, "<15"), 2),
+        pytest.param(RANGES, 1, id="series"),
+        pytest.param(RANGES.to_dict(), 1, id="mapping"),
+        pytest.param(RANGES.to_frame("yes"), 1, id="frame"),
+        pytest.param({bag: {"no": "0+", "yes": RANGES[bag]} for bag in RANGES.index}, 1, id="both classes"),
+        pytest.param((2 * YES).astype(object).mask(SMALL, "<15"), 2, id="weights"),
     ],
 )
 def test_ranges_train_in_every_form_of_counts_and_with_weights(counts: Any, weight: int) -> None:
@@ -344,9 +345,8 @@ def test_ranges_train_folds_but_are_no_exact_counts_to_judge_or_bound_by() -> No
 @pytest.mark.parametrize("argument", ["bags", "sample_weight", "by"])
 def test_overlapping_reordered_indexes_are_refused(argument: str) -> None:
     column = (pd.Series(np.ones(600)) if argument == "sample_weight" else pd.Series(BAGS)).set_axis(range(5, 605))
-    model = fitted(
-        bags=pd.Series(BAGS, [f"row {row}" for row in range(600)]), counts=TABLE
-    )  # of another kind: in order
+    other_kind = pd.Series(BAGS, [f"row {row}" for row in range(600)])  # so that the rows are in order
+    model = fitted(bags=other_kind, counts=TABLE)
     assert np.array_equal(model.predict_proba(FRAME), fitted(counts=TABLE).predict_proba(FRAME))
     call: Any = model.estimate if argument == "by" else partial(fitted, counts=TABLE)
     with refusal(f"^{argument} and X have different indexes: entry 0 is 5 in {argument} and 0 in X"):
@@ -393,12 +393,10 @@ def test_label_among_features_is_warned_of(names: list[Any], errors: float, gaps
 def test_total_column_is_not_a_class(given: dict[str, Any]) -> None:
     nearly = SIZES + (np.arange(40) == 3)
     large = TABLE.assign(no=TABLE["no"] + 200, tests=nearly + 200 + np.arange(40) % 3 - 1)
-    for counts, told in (
-        (TABLE[["yes"]].assign(tests=SIZES), "number of rows of every bag"),
-        (TABLE[["yes"]].assign(tests=nearly), ".*nearly every bag"),
-        (TABLE.assign(tests=nearly), ".*nearly every bag"),
-        (large, "sum"),
-    ):
+    for classes in (TABLE[["yes"]], TABLE):
+        with refusal("^class 'tests' is the .*nearly every bag"):
+            fitted(counts=classes.assign(tests=nearly), **given)
+    for counts, told in (TABLE[["yes"]].assign(tests=SIZES), "number of rows of every bag"), (large, "sum"):
         with refusal(f"^class 'tests' is the {told}"):
             fitted(counts=counts, **given)
     with refusal("^class 'tests' is the sum of the other classes"):
@@ -417,21 +415,11 @@ def test_probable_total_is_warned_of() -> None:
         fitted(counts=pd.DataFrame({"none": 20 * SIZES, "some": YES, "other": 1}), sampled=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "other", "near"),
-    [
-        ("01", "1", True),
-        ("Mt Zion 3", "Mt. Zion 3", True),
-        ("Saint Louis", "St. Louis", True),
-        ("Zürich", "ZURICH", True),
-        (("7", "a"), (7, "A"), True),
-        (pd.Timestamp("2024-01-31"), "2024-01-31", True),
-        ("D1", "D2", False),
-        ("2016-11", "2016-01", False),
-    ],
-)
-def test_near_names_are_found(name: Any, other: Any, near: bool) -> None:
-    assert near_names(["new", name], ["old", other]) == (f"{name!r} is nearly {other!r}" if near else "")
+def test_near_names_are_found() -> None:
+    pairs: dict[Any, Any] = {"01": "1", "Mt Zion 3": "Mt. Zion 3", "Saint Louis": "St. Louis", "Zürich": "ZURICH"}
+    for name, other in (pairs | {("7", "a"): (7, "A"), pd.Timestamp("2024-01-31"): "2024-01-31"}).items():
+        assert near_names(["new", name], ["old", other]) == f"{name!r} is nearly {other!r}"
+    assert near_names(["new", "D1", "2016-11"], ["old", "D2", "2016-01"]) == ""
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from llpbench.owndata.classifier import LLPClassifier
 from llpbench.owndata.doubts import Doubts, Union
 from llpbench.owndata.fitting import FitSettings
 
-SIZE = 40
+SIZE, ROWS = 40, 4000
 BAG = np.repeat(np.arange(60), SIZE)
 _RNG = np.random.default_rng(0)
 LOGITS, EFFECTS = _RNG.normal(0, 1.5, 60 * SIZE), _RNG.normal(0, 1, 60)[BAG]  # of rows in random bags, and of each bag
@@ -39,10 +39,8 @@ def log_loss(proba: FloatArray, labels: Any) -> float:
 
 def bagged(logits: FloatArray, labels: Any) -> BaggedRows:
     """Bags of `SIZE` rows, one behind the other, whose only feature is a logit."""
-    index = np.arange(len(labels)).reshape(-1, SIZE)
-    positives = np.asarray(labels)[index].sum(axis=1)
-    counts = np.stack([SIZE - positives, positives], axis=1)
-    return in_bags(rows_of(logits[:, None].tolist()), index.tolist(), counts.tolist())
+    index, share = np.arange(len(labels)).reshape(-1, SIZE), np.reshape(labels, (-1, SIZE)).mean(axis=1)
+    return in_bags(rows_of(logits[:, None].tolist()), index.tolist(), np.rint(SIZE * two(share)).tolist())
 
 
 def two(share: FloatArray) -> FloatArray:
@@ -55,6 +53,8 @@ def drawn(share: FloatArray, seed: int = 1) -> IntArray:
 
 
 PROBA = two(expit(LOGITS))
+HELD_OUT = two(expit(LOGITS + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
+"""as far from the bags as chance"""
 
 
 def test_stable_predictions_keep_spread_also_with_noisy_counts() -> None:
@@ -67,10 +67,6 @@ def test_stable_predictions_keep_spread_also_with_noisy_counts() -> None:
     noisy = (replace(known, counts=counts, noise=noise) for noise in (8.0, 0.0))
     deviations = [KnownBags.learn(each, PROBA, PROBA).deviation for each in noisy]
     assert deviations[0] < 0.25 < deviations[1]
-
-
-HELD_OUT = two(expit(LOGITS + np.random.default_rng(3).normal(0, 1, 60)[BAG]))
-"""as far from the bags as chance"""
 
 
 def test_unstable_predictions_shrink_to_share() -> None:
@@ -159,13 +155,10 @@ def test_features_that_do_not_help_are_told_from_those_that_do() -> None:
     assert linear(frame, few, counted(few, votes)).features_help() is None
 
 
-@pytest.mark.parametrize(
-    ("bags", "positives", "expected"), [(20, 1, (True, True)), (800, 1, (False, True)), (800, 8, (False, False))]
-)
-def test_rare_classes_depend_on_bags_and_shares(bags: int, positives: int, expected: tuple[bool, bool]) -> None:
-    index = np.arange(30 * bags).reshape(bags, 30).tolist()
-    known = in_bags(rows_of([[0.0]] * (30 * bags)), index, [[30.0 - positives, positives]] * bags)
-    assert rare_classes(known) == expected
+def test_rare_classes_depend_on_bags_and_shares() -> None:
+    for bags, positives, expected in (20, 1, (True, True)), (800, 1, (False, True)), (800, 8, (False, False)):
+        rows, index = rows_of([[0.0]] * (30 * bags)), np.arange(30 * bags).reshape(bags, 30).tolist()
+        assert rare_classes(in_bags(rows, index, [[30.0 - positives, positives]] * bags)) == expected
 
 
 @pytest.mark.parametrize(
@@ -179,11 +172,11 @@ def test_rare_classes_depend_on_bags_and_shares(bags: int, positives: int, expec
         (Doubts(0.0, 0.95, 0.1, held_out=5.0), []),  # held-out bags replace other doubts
         (Doubts(0.5, 0.95, 0.1, held_out=5.0), ["50 % of the variance"]),
     ],
+    ids=str,
 )
 def test_warning_has_numbers(doubts: Doubts, told: list[str]) -> None:
-    assert bool(doubts.warning) == bool(told)
+    assert (bool(doubts.warning), "\n" in doubts.warning) == (bool(told), False)
     assert all(each in doubts.warning for each in told)
-    assert "\n" not in doubts.warning
 
 
 @pytest.mark.parametrize(
@@ -241,14 +234,12 @@ def test_same_predictions_for_all_rows_are_warned_of() -> None:
         LLPClassifier("dllp", params=params, epochs=30).fit(frame * 0, bags, counts={bag: 8 + bag for bag in half})
 
 
-ROWS = 4000
-
-
 def rare(weight: float, share: float, seed: int = 0, rows: int = ROWS) -> tuple[pd.DataFrame, Any, Any, Any]:
     """Rows of four features, with labels of a rare class that depend on the first one; bags of 50, and their counts."""
-    bags, frame = np.arange(rows) // 50, pd.DataFrame(np.random.default_rng(seed).normal(size=(rows, 4)))
-    labels = drawn(expit(weight * frame[0].to_numpy() + logit(share) - weight**2 / 2), seed)
-    return frame.add_prefix("x"), labels, bags, pd.Series(labels).groupby(bags).sum()
+    rng, bags = np.random.default_rng(seed), np.arange(rows) // 50
+    frame = pd.DataFrame(rng.normal(size=(rows, 4)), columns=[*"abcd"])
+    labels = (rng.random(rows) < expit(weight * frame["a"].to_numpy() + logit(share) - weight**2 / 2)).astype(int)
+    return frame, labels, bags, pd.Series(labels).groupby(bags).sum()
 
 
 @pytest.mark.parametrize(("method", "params"), [("bag-mean-linear", {}), ("count-gbdt", {"trees": 100})])
@@ -273,7 +264,7 @@ def test_informative_features_keep_spread() -> None:
     assert log_loss(model.predict_proba(new)[:, 1], truth) < log_loss(np.full(ROWS, labels.mean()), truth) - 0.005
 
 
-@pytest.mark.parametrize("people", [0, 3, 40])
+@pytest.mark.parametrize("people", [0, 3, 40], ids="{} people".format)
 def test_small_class_among_three_keeps_share(people: int) -> None:
     """Ridge on bag means gives a class of nobody 2 % of all rows."""
     frame, labels, bags, _ = rare(1.0, 0.4)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from bagged import in_bags, rows_of
+from bagged import in_bags, repeated, rows_of
 from bench import refusal
 from districts import counted, people, reloaded, silent, warned
 from rich.console import Console
@@ -39,7 +39,6 @@ from llpbench.data.bag_tables import BagLabels
 from llpbench.owndata import fitting
 from llpbench.owndata.fitted import coarse_criteria
 from llpbench.owndata.fitting import FitSettings, MeanPredictor, NetworkPredictor
-from llpbench.training.device import pick_device
 
 TREES = {"trees": 100}
 FRAME, BAGS, VOTES = people(300, 12)
@@ -47,6 +46,9 @@ TABLE = counted(BAGS, VOTES)
 NUMBERS = pd.factorize(BAGS, sort=True)[0]  # an array is in their order
 NUMBERED = counted(NUMBERS, VOTES * (NUMBERS != 3))  # a bag has none of a class
 SIZES, LISTED = NUMBERED.sum(axis=1), NUMBERED.stack().sample(frac=1.0, random_state=0)
+IN_ORDER = repeated(2)
+SIX = Ragged(np.random.default_rng(0).permutation(3000), IN_ORDER.sizes)
+RAGGED = replace(IN_ORDER, index=SIX, counts=np.where(np.arange(6)[:, None] == 2, np.nan, IN_ORDER.counts))
 
 
 def fitted(method: str = "bag-mean-linear", **settings: Any) -> LLPClassifier:
@@ -60,16 +62,16 @@ def linear(frame: Any = FRAME, bags: Any = BAGS, counts: Any = TABLE, **given: A
 @pytest.mark.parametrize(
     "form",
     [
-        {"counts": NUMBERED[[1, 0]].sample(frac=1.0, random_state=0)},
-        {"counts": NUMBERED[1]},
-        {"counts": NUMBERED[1].to_dict()},
-        {"counts": {bag: {name: n for name, n in row.items() if n} for bag, row in NUMBERED.iterrows()}},
-        {"counts": NUMBERED.to_numpy()},
-        {"counts": NUMBERED[1].to_list()},
-        {"proportions": NUMBERED[1] / SIZES},
-        {"proportions": NUMBERED.div(SIZES, axis=0)},
-        {"counts": LISTED[LISTED > 0]},  # a class without rows may be left out
-        {"proportions": LISTED / SIZES.reindex(LISTED.index, level=0)},
+        pytest.param({"counts": NUMBERED[[1, 0]].sample(frac=1.0, random_state=0)}, id="frame in any order"),
+        pytest.param({"counts": NUMBERED[1]}, id="series of one class"),
+        pytest.param({"counts": NUMBERED[1].to_dict()}, id="mapping of one class"),
+        pytest.param({"counts": {bag: row[row > 0].to_dict() for bag, row in NUMBERED.iterrows()}}, id="two mappings"),
+        pytest.param({"counts": NUMBERED.to_numpy()}, id="array"),
+        pytest.param({"counts": NUMBERED[1].to_list()}, id="list of one class"),
+        pytest.param({"proportions": NUMBERED[1] / SIZES}, id="shares of one class"),
+        pytest.param({"proportions": NUMBERED.div(SIZES, axis=0)}, id="frame of shares"),
+        pytest.param({"counts": LISTED[LISTED > 0]}, id="long, without zeros"),
+        pytest.param({"proportions": LISTED / SIZES.reindex(LISTED.index, level=0)}, id="long shares"),
     ],
 )
 def test_all_forms_of_counts_give_same_model(form: dict[str, Any]) -> None:
@@ -79,7 +81,7 @@ def test_all_forms_of_counts_give_same_model(form: dict[str, Any]) -> None:
     assert np.allclose(model.predict_proba(FRAME), wide.predict_proba(FRAME))
 
 
-@pytest.mark.parametrize("names", [["no", "yes"], ["no", "old", "yes"]])
+@pytest.mark.parametrize("names", [["no", "yes"], ["no", "old", "yes"]], ids=" ".join)
 def test_whole_bag_predictions_match_counts(names: list[str]) -> None:
     frame, bags, votes = people(300, 12, classes=len(names))
     table = counted(bags, np.array(names)[votes])
@@ -102,14 +104,8 @@ def test_whole_bag_predictions_match_counts(names: list[str]) -> None:
 def test_assigned_labels_are_most_likely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Along paths, also from prices that are of no use at first, as by places."""
     rng, prices = np.random.default_rng(0), assigning._prices
-    for counts in (
-        [3, 1, 2],
-        [0, 6, 0],
-        [0, 1, 5],
-        [2, 2, 2],
-        [90, 0, 210],
-        rng.multinomial(300, rng.dirichlet([1] * 8)),
-    ):
+    some = [3, 1, 2], [0, 6, 0], [0, 1, 5], [2, 2, 2], [90, 0, 210]
+    for counts in (*some, rng.multinomial(300, rng.dirichlet([1] * 8))):
         rows, logits = np.arange(sum(counts)), 3 * rng.normal(size=(sum(counts), len(counts)))
         cost = logits[:, np.repeat(np.arange(len(counts)), counts)]
         best = cost[linear_sum_assignment(cost, maximize=True)].sum()
@@ -235,17 +231,17 @@ def test_impossible_prediction_is_refused(call: Any, told: str) -> None:
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        (np.arange(7, 47), True),
-        (np.random.default_rng(0).permutation(40), True),
-        (np.cumsum(np.arange(1, 41))[::-1], True),  # gaps, in descending order
-        ([f"person {number}" for number in range(40)], True),
-        (np.random.default_rng(0).permutation(40) ** 2, False),  # distinct whole numbers in any order
-        (np.arange(40) / 8, False),
-        (np.arange(40) // 2, False),
-        (["a", "b"] * 20, False),
-        ([f"p{number // 2}" for number in range(240)], True),
-        ([f"p{number // 3}" for number in range(240)], False),
-        ([f"{1000 + 7 * number:,}" for number in range(240)], False),  # a number written as text
+        pytest.param(np.arange(7, 47), True, id="line numbers"),
+        pytest.param(np.random.default_rng(0).permutation(40), True, id="shuffled line numbers"),
+        pytest.param(np.cumsum(np.arange(1, 41))[::-1], True, id="descending with gaps"),
+        pytest.param([f"person {number}" for number in range(40)], True, id="a text for each row"),
+        pytest.param(np.random.default_rng(0).permutation(40) ** 2, False, id="squares in any order"),
+        pytest.param(np.arange(40) / 8, False, id="fractions"),
+        pytest.param(np.arange(40) // 2, False, id="pairs of numbers"),
+        pytest.param(["a", "b"] * 20, False, id="two texts"),
+        pytest.param([f"p{number // 2}" for number in range(240)], True, id="pairs of texts"),
+        pytest.param([f"p{number // 3}" for number in range(240)], False, id="triples of texts"),
+        pytest.param([f"{1000 + 7 * number:,}" for number in range(240)], False, id="numbers as texts"),
     ],
 )
 def test_identifier_column_is_warned_of(values: Any, told: bool) -> None:
@@ -269,14 +265,13 @@ def test_networks_predict_on_requested_device(monkeypatch: pytest.MonkeyPatch, t
 
     def noted(name: str) -> torch.device:
         asked.append(name)
-        return pick_device("cpu")
+        return torch.device("cpu")
 
     monkeypatch.setattr("llpbench.owndata.fitting.pick_device", noted)
     model = fitted("dllp", epochs=1, device="cpu")
-    expected = model.predict_proba(FRAME)
+    expected, loaded = model.predict_proba(FRAME), reloaded(model, tmp_path)
     assert set(asked) == {"cpu"}
     fitted(device="cuda")  # a direct method needs no device
-    loaded = reloaded(model, tmp_path)
     assert b"device" not in zipfile.ZipFile(tmp_path / "model.skops").read("schema.json")
     asked.clear()
     assert np.array_equal(loaded.predict_proba(FRAME), expected)
@@ -364,8 +359,14 @@ def test_estimator_clones_with_parameters_and_nested_one_keeps_others() -> None:
     assert np.array_equal(again.predict_proba(FRAME), model.predict_proba(FRAME))
 
 
-def test_bags_are_not_scored_as_classes() -> None:
+def test_attributes_tags_and_scores_follow_scikit_learn_but_bags_are_no_classes() -> None:
     model = linear()
+    assert (model.n_features_in_, *model.feature_names_in_) == (4, "age", "owns", "town", "job")
+    assert np.array_equal(model.predict_proba(FRAME[FRAME.columns[::-1]]), model.predict_proba(FRAME))
+    tags = model.__sklearn_tags__()
+    assert (tags.estimator_type, tags.input_tags.allow_nan, tags.input_tags.categorical) == ("classifier", True, True)
+    of_array = linear(array := FRAME[["age"]].to_numpy())
+    assert (hasattr(of_array, "feature_names_in_"), of_array.predict(array).shape) == (False, (300,))
     assert model.score(FRAME, VOTES) == (model.predict(FRAME) == VOTES).mean()
     with refusal(r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* score_"):
         model.score(FRAME, ["new"] * 300)
@@ -392,12 +393,10 @@ def test_grid_search_scores_held_out_bags(counts: Any) -> None:
         of_fold = linear(frame.iloc[a], BAGS[a], counts, unmatched="drop")  # of strength 1
         held.append(of_fold.score_bags(frame.iloc[b], BAGS[b], counts=TABLE.loc[np.unique(BAGS[b])])["kl"])
     assert -np.mean(held) == pytest.approx(found.cv_results_["mean_test_score"][0])
-    pipeline, grid = (
-        make_pipeline(SimpleImputer(), model),
-        {"llpclassifier__params": [{"strength": 1.0}, {"strength": 1e4}]},
-    )
+    pipeline, strengths = make_pipeline(SimpleImputer(), model), [{"strength": 1.0}, {"strength": 1e4}]
     given: dict[str, Any] = {"llpclassifier__counts": counts, "llpclassifier__unmatched": "drop"}
-    assert search(pipeline, grid, bag_scorer, **given).best_params_ == {"llpclassifier__params": {"strength": 1.0}}
+    found = search(pipeline, {"llpclassifier__params": strengths}, bag_scorer, **given)
+    assert found.best_params_ == {"llpclassifier__params": {"strength": 1.0}}
 
 
 def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
@@ -415,51 +414,27 @@ def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
     assert model.score_bags(FRAME, BAGS, counts=TABLE[:4], unmatched="drop") == pytest.approx(found)
 
 
-def test_attributes_and_tags_follow_scikit_learn() -> None:
-    model = linear()
-    assert (model.n_features_in_, *model.feature_names_in_) == (4, "age", "owns", "town", "job")
-    assert np.array_equal(model.predict_proba(FRAME[FRAME.columns[::-1]]), model.predict_proba(FRAME))
-    tags = model.__sklearn_tags__()
-    assert (tags.estimator_type, tags.input_tags.allow_nan, tags.input_tags.categorical) == ("classifier", True, True)
-    model = linear(array := FRAME[["age"]].to_numpy())
-    assert (hasattr(model, "feature_names_in_"), model.predict(array).shape) == (False, (300,))
-
-
-def bagged(seed: int = 0, rows: int = 60, bags: int = 7) -> tuple[BaggedRows, BaggedRows]:
-    """The same bags, padded and not."""
-    rng = np.random.default_rng(seed)
-    of_row = rng.permutation(np.append(np.arange(bags), rng.integers(0, bags, rows - bags)))
-    sizes = np.bincount(of_row)
-    counts = np.stack([sizes - sizes // 3, sizes // 3], axis=1).astype(float)
-    counts[2] = np.nan
-    index = [np.flatnonzero(of_row == bag).tolist() for bag in range(bags)]
-    padded = in_bags(rows_of(rng.normal(size=(rows, 2)).tolist()), index, counts.tolist())
-    return padded, replace(padded, index=BagLabels(of_row, [*range(bags)]).index())
-
-
 def test_criteria_of_unpadded_bags_equal_padded(monkeypatch: pytest.MonkeyPatch) -> None:
-    padded, ragged = bagged()
-    p = np.random.default_rng(1).random(60)
-    proba = np.stack([1 - p, p], axis=1)
-    expected = holdout_criteria(proba, Holdout(padded.rows, padded.index, padded.counts, labels=None))
+    proba = np.random.default_rng(1).dirichlet([1, 1], 3000)
+    padded = Holdout(RAGGED.rows, RAGGED.padded(np.arange(6), RAGGED.sizes.max()), RAGGED.counts, labels=None)
+    expected = holdout_criteria(proba, padded)
     names = ("mpiou", "mpiou-hard", "l1", "l1-hard", "kl", "likelihood")
-    for most in (fitting.MOST_PADDED, 40):
+    for most in (fitting.MOST_PADDED, 2000):
         monkeypatch.setattr("llpbench.owndata.fitted.MOST_PADDED", most)
-        assert coarse_criteria(proba, ragged) == pytest.approx({name: expected[name] for name in names})
+        assert coarse_criteria(proba, RAGGED) == pytest.approx({name: expected[name] for name in names})
 
 
 def test_large_bags_train_networks_in_parts_and_are_not_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, ragged = bagged()
     monkeypatch.setattr(fitting, "_LARGEST_IN_STEP", 4)
-    parts = fitting._in_parts(ragged, np.random.default_rng(0))
-    assert (parts.sizes.max(), sorted(parts.bag_by_bag)) == (4, [*range(60)])
-    whole = ragged.bag_of_row[[rows[0] for rows in parts.index]]
-    assert all((ragged.bag_of_row[rows] == bag).all() for rows, bag in zip(parts.index, whole, strict=True))
-    assert np.allclose(parts.proportions, ragged.proportions[whole])
-    assert np.array_equal(parts.known, ragged.known[whole])
+    parts = fitting._in_parts(RAGGED, np.random.default_rng(0))
+    assert (parts.sizes.max(), sorted(parts.bag_by_bag)) == (4, [*range(3000)])
+    whole = RAGGED.bag_of_row[[rows[0] for rows in parts.index]]
+    assert all((RAGGED.bag_of_row[rows] == bag).all() for rows, bag in zip(parts.index, whole, strict=True))
+    assert np.allclose(parts.proportions, RAGGED.proportions[whole], equal_nan=True)
+    assert np.array_equal(parts.known, RAGGED.known[whole])
     monkeypatch.setattr(fitting, "MOST_PADDED", 100)
-    of_row = np.append(np.repeat(np.arange(60), 2), np.full(500, 60))
-    bags = replace(bagged(rows=620)[1], index=BagLabels(of_row, [*range(61)]).index(), counts=np.ones((61, 2)))
+    of_row = np.append(np.repeat(np.arange(60), 2), np.full(2880, 60))
+    bags = replace(RAGGED, index=BagLabels(of_row, [*range(61)]).index(), counts=np.ones((61, 2)))
     assert not any(fitting._held_out(bags, 0.5, seed)[60] for seed in range(20))
 
 
@@ -493,7 +468,7 @@ def test_one_class_per_row_is_refused() -> None:
     LLPClassifier("bag-share").fit(pd.concat([frame] * 5), np.tile(bags, 5), counts=5 * counts)
 
 
-def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_independent_of_threads_and_small_tables_use_one_of_blas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bag_process, "_SCORED", 2)
     grown: dict[int | None, int] = {}
 
@@ -507,18 +482,15 @@ def test_auto_is_independent_of_threads(monkeypatch: pytest.MonkeyPatch) -> None
         found.append(model.predict_proba(frame))
     assert np.allclose(found[0], found[1], atol=1e-6), "two threads may add up in another order"
     assert grown[1] == threading.get_ident() != grown[2]
-
-
-def test_small_tables_use_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(5), raising=False)
     large = fitting._SMALL + 1
-    for jobs, rows, blas, expected in (None, 9, 1, 1), (-1, 9, 1, 5), (1, 9, 1, 1), (2, 9, 1, 2), (2, large, 2, 2):
-        with FitSettings(n_jobs=jobs)._threads(rows):
+    for asked, rows, blas, expected in (None, 9, 1, 1), (-1, 9, 1, 5), (1, 9, 1, 1), (2, 9, 1, 2), (2, large, 2, 2):
+        with FitSettings(n_jobs=asked)._threads(rows):
             assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {blas}
             assert workers() == expected
 
 
-@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "file"])
 def test_progress_is_shown_in_terminal_only(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
     screen = io.StringIO()
     console = functools.partial(Console, file=screen, force_terminal=terminal, width=100, highlight=False)

@@ -51,11 +51,9 @@ def test_loaded_model_predicts_same(method: str, classes: int, tmp_path: Path) -
     for of_rows in (None, bags):
         assert np.array_equal(found.predict_proba(new, of_rows), model.predict_proba(new, of_rows))
     assert np.array_equal(found.predict(new), model.predict(new))
-    facts, loaded = ([each.get_params(), each.left_out_, each.doubts_] for each in (model, found))
-    assert facts == loaded
-    assert (found.doubts_ is not None) == (method == "bag-gp-gbdt")
-    assert np.array_equal(found.bags_, model.bags_)
-    assert np.array_equal(found.feature_names_in_, model.feature_names_in_)
+    for fact in ("left_out_", "doubts_", "bags_", "feature_names_in_"):
+        assert np.array_equal(getattr(found, fact), getattr(model, fact))
+    assert (found.get_params(), found.doubts_ is not None) == (model.get_params(), method == "bag-gp-gbdt")
     for mine, other in zip(model.effects(), found.effects(), strict=True) if method == "bag-gp" else ():
         assert mine.name == other.name
         assert np.array_equal([mine.values, mine.std], [other.values, other.std])
@@ -67,8 +65,7 @@ def test_loaded_model_keeps_ensemble_classes_and_keys(tmp_path: Path) -> None:
     model = LLPClassifier("count-gbdt", params=TREES, ensemble=2)
     model.fit(FRAME, keys, proportions=share, classes=["no", "yes"]).save(tmp_path)
     found = LLPClassifier.load(str(tmp_path))
-    assert found.bags_[0] == ("s", "d00")
-    assert found.classes_.tolist() == ["no", "yes"]
+    assert (found.bags_[0], *found.classes_) == (("s", "d00"), "no", "yes")
     assert np.array_equal(found.disaggregate(FRAME, keys), model.disaggregate(FRAME, keys))
     assert np.array_equal(found.assign(FRAME, keys), model.assign(FRAME, keys))
     assert np.array_equal(reloaded(found, tmp_path / "again").predict(FRAME), model.predict(FRAME))  # once more
@@ -142,12 +139,9 @@ def bomb(folder: Path) -> None:
         (partial(cut, end=-100), "damaged"),
         (partial(cut, end=10**9, flipped=1), "Fit it again"),
         (bomb, "unpacks from"),
-        (partial(altered, part=storing.HEADER, change=lambda facts: facts | {"format": 99}), "another format"),
-        (
-            partial(altered, part=storing.HEADER, change=lambda facts: facts | {"source": "0"}),
-            "other code of 'count-gb",
-        ),
-        (partial(altered, part=storing.HEADER, change=lambda facts: facts | {"method": "absent"}), "needs method 'abs"),
+        (partial(altered, part=storing.HEADER, change=lambda head: head | {"format": 99}), "another format"),
+        (partial(altered, part=storing.HEADER, change=lambda head: head | {"source": "0"}), "other code of 'count-gb"),
+        (partial(altered, part=storing.HEADER, change=lambda head: head | {"method": "absent"}), "needs method 'abs"),
         (partial(renamed, old="llpbench.blocks.trees", new="os"), r"os\._TreeInput"),
         (partial(renamed, old='"_TreeInput"', new='"xgboost"'), r"trees\.xgboost"),
         (partial(renamed, old='"_TreeInput"', new='"_Old"'), "by another version .*_Old"),
