@@ -78,6 +78,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 RUN = [b for b in blocks_of(README + CONTRIBUTING) if b.language == "python" and not b.file]
 
 
+def test_continuous_integration_installs_like_the_command_for_tests_of_readme() -> None:
+    (readme,) = re.findall(r"pip install (.*) && \S*pytest", (ROOT / "README.md").read_text(encoding="utf-8"))
+    (checks,) = re.findall(r'pip" install (.*)', (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+    assert readme == checks
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("block", RUN, ids=lambda b: b.code[:40])
 def test_python_blocks_run(block: Block) -> None:

@@ -108,6 +108,8 @@ def _read(
     if not one and len(bags) != len(bag_column):
         got = f"got {len(bags)} and {len(bag_column)}. Give each table of bags its own --bag-column."
         raise LLPBenchError(f"--bags and --bag-column must be given equally often, {got}")
+    if not one and columns["size_column"] is not None:
+        raise LLPBenchError(f"--size-column needs one table of bags, got {len(bags)}. Leave it out.")
     groupings = [common.key_names(texts, known) for texts in ([bag_column] if one else zip(bag_column, strict=True))]
     with common.reading("bags"):
         pairs = zip(bags, groupings, strict=True)

@@ -48,6 +48,11 @@ COMMANDS = {
         ("fit", ["--skip-rows", "x"], "--skip-rows must be a whole number"),
         ("fit", ["--decimal", ",", "--decimal", "rows:."], "--decimal must be given once for ROWS"),
         ("fit", ["--bags", "bags.csv", "--bags", "bags.csv"], "--bag-column"),
+        (
+            "fit",
+            [*2 * ["--bags", "bags.csv", "--bag-column", "district"], "--size-column", "yes"],
+            "--size-column needs",
+        ),
         ("predict", ["--counts", "no,yes"], "need --bags"),
         ("predict", ["--bags", "bags.csv"], "--bags needs --whole-bags"),
         ("predict", ["--whole-bags"], "Add --bag-column"),
