@@ -39,7 +39,7 @@ INTRODUCTION = """# Methods
 For each method: what it does, and its loss L (minimised) or model. Below it in italics: *neural* (trained in steps,
 with an encoder) or *direct* (fitted by its own algorithm), and whether it is a [floor, control or
 ceiling](reading.md). The linked file has the details, and differences from published code. `llpbench list params NAME`
-shows hyperparameters.
+shows hyperparameters. Headings are families: classical methods are direct, too, and pseudo-label methods neural.
 
 `--methods default` selects {default} of the {all} methods; the others, such as `count-linear` and `bag-contrast`, are
 marked *extra*. `--methods all` selects all of them, and `--methods family:classical` a family.
@@ -51,23 +51,22 @@ marked *extra*. `--methods all` selects all of them, and `--methods family:class
 | p̄ₖ, nₖ | class proportions and class counts of bag k; p̄ₖc, nₖc: those of class c |
 | π | class proportions over all training bags |
 | xᵢ, yᵢ | features and unknown class of row i |
-| f(x), F(x) | predicted class probabilities of a row; score of boosted trees |
+| f(x), F(x) | class probabilities of a row (a logit in [Direct methods](direct-methods.md)); score of boosted trees |
 | zᵢ | row vector: output of the encoder |
 | rₖ | residual of a bag, meanᵢ f(xᵢ) − p̄ₖ |
 | L_bag | loss of [dllp](#dllp) |
 | InfoNCE | contrastive loss: the partner of a row must be more similar to it than other rows |
 | transport plan to nₖ | class weights of rows, near their scores, that add up to the counts (optimal transport) |
-| L_Diff | InfoNCE on pairs of similar rows, assigned across two bags |
+| L_Diff | InfoNCE on pairs of rows of two bags with similar vectors, as many as can have equal classes |
 | KL( p ‖ q ), CE( p, q ) | Kullback-Leibler divergence and cross-entropy of prediction q from target p |
 | w, W, β | weights of a linear model |
 | [y = c] | 1 if y is c, otherwise 0 |
-| Σᵢ, meanᵢ with nₖ or p̄ₖ | over the rows of bag k |
+| Σᵢ, meanᵢ with nₖ or p̄ₖ | over the rows of bag k; Σᵢ [yᵢ = c] = nₖc: labels match the counts |
 | words such as `strength` | hyperparameters |
 | shift of the bag | constant added to the logits of all rows of a bag |
 | t, T | epoch, and the largest number of epochs |
 
-*TabLLP-BDC paper*: "Class-aware and Augmentation-free Contrastive Learning from Label Proportion" by Jialiang Wang,
-Ning Zhang, Shimin Di, Ruidong Wang and Lei Chen. `python docs/generate.py` writes this page.
+*TabLLP-BDC paper*: [The paper's results beside ours](paper.md). `python docs/generate.py` writes this page.
 """
 
 _ARXIV = "https://arxiv.org/abs/"

@@ -1,4 +1,4 @@
-"""bag-mean-linear: linear regression of bag proportions on the mean features of bags.
+"""bag-mean-linear: ridge regression of bag proportions on the mean features of bags.
 
     min over β of Σₖ mₖ ‖ p̄ₖ − β · meanᵢ xᵢ ‖² + strength ‖β‖²,  f(x) = β · x
 

@@ -1,6 +1,6 @@
 """count-bayes: naive Bayes fitted by EM, with class probabilities of rows that add up to the counts of bags.
 
-    naive Bayes by EM,  class probabilities qᵢ = softmax( log P(xᵢ, y) + shift of the bag ) with Σᵢ qᵢ = nₖ
+    naive Bayes by EM,  class probabilities qᵢ = softmax( log P(xᵢ, y) + shift of the bag ), which add up to nₖ
 
 Hernandez-Gonzalez, Inza & Lozano 2013 learn Bayesian networks in this way. Here the network is naive Bayes. Numbers are
 divided into ten quantile bins.

@@ -1,7 +1,7 @@
 """em-gbdt: boosted trees fitted in rounds to class probabilities of rows that add up to the counts of bags.
 
-    qᵢ = softmax( F(xᵢ) + shift of the bag ) with Σᵢ qᵢ = nₖ;  fit F to q by cross-entropy;  repeat
-    qᵢ: class probabilities of row i, the targets of F
+    qᵢ = softmax( F(xᵢ) + shift of the bag ), which add up to nₖ;  fit F to q by cross-entropy;  repeat
+    qᵢ: targets of row i;  F starts as the logits of `bag-gp`, so both share failures
 
 Each round of EM has two steps. First the logits of each bag are shifted until its predictions add up to its counts.
 Then trees are fitted to these posteriors by cross-entropy. The next round shifts the logits of these trees.

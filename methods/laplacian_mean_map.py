@@ -1,9 +1,9 @@
 """laplacian-mean-map: mean-map with separate class means for each bag, which are similar in similar bags.
 
-    min over B of Σₖ (mₖ / mean m) ‖ meanᵢ xᵢ − Σ_c p̄ₖc Bₖc ‖² + γ Σ_c tr( B_cᵀ L B_c );  then as mean-map
-    Bₖc: mean of class c in bag k;  L: Laplacian of the similarities of bags;  γ: `smoothness`
+    min over B of Σₖ (mₖ / mean m) ‖ meanᵢ xᵢ − Σ_c p̄ₖc Bₖc ‖² + γ Σ_c tr( B_cᵀ Λ B_c );  then as mean-map
+    Bₖc: mean of class c in bag k;  Λ: Laplacian of the similarities of bags;  γ: `smoothness`
 
-Patrini, Nock, Rivera & Caetano 2014 (LMM). Bag k has its own class means B_kc, and L is the Laplacian of the
+Patrini, Nock, Rivera & Caetano 2014 (LMM). Bag k has its own class means B_kc, and Λ is the Laplacian of the
 similarities of bag means. Logistic regression follows from sum_k (m_k / N) p_kc B_kc, as in mean-map.
 
 Differences from the authors' code:

@@ -1,7 +1,7 @@
 """LLPFC: predict which bag a row comes from, with a correction for the proportions of the bags.
 
-    L = −meanᵢ log Σ_c Tⱼc f(xᵢ)_c,  i in bag j of its group,  Tⱼc = P(bag j | class c)
-    group: randomly drawn bags, as many as classes
+    L = −meanᵢ log Σ_c Tⱼc f(xᵢ)_c,  Tⱼc = P(bag j | class c)
+    groups of as many random bags as classes;  j: the row's bag within its group
 
 Zhang, Wang & Scott 2022. Groups consist of randomly drawn bags, as many as there are classes. Rows of bag j in a group
 get the noisy label j. Gamma are the proportions of the group's bags, and alpha is a prior of noisy labels. Then

@@ -1,4 +1,4 @@
-"""ROT: train rows on targets that are close to their predictions and add up to the counts of their bag.
+"""RoT: train rows on targets that are close to their predictions and add up to the counts of their bag.
 
     stage 1: L_bag;  stage 2: meanᵢ CE( Qᵢ, f(xᵢ) ),  Q the entropic transport plan of log f to nₖ
     Qᵢ: targets of row i

@@ -1,10 +1,10 @@
 """TabLLP-DEC: deep embedded clustering with one cluster per class, fitted to the proportions of bags.
 
-    qᵢc ∝ 1 / (1 + ‖zᵢ − μc‖²),  tᵢc ∝ qᵢc² / f_c;  L = KL( t ‖ q ) + gamma · L_bag on q
-    qᵢc: degree to which row i belongs to cluster c;  μc, f_c: its centre and size;  t: sharpened target
+    qᵢc ∝ 1 / (1 + ‖zᵢ − μc‖²),  pᵢc ∝ qᵢc² / hc;  L = KL( p ‖ q ) + gamma · L_bag on q
+    qᵢc: degree to which row i belongs to cluster c;  μc, hc: its centre and size;  p: sharpened target
 
 The clustering baseline of the TabLLP-BDC paper, after Xie et al. 2016. q_ic is the degree to which row i belongs to
-centroid c (Student's t). It is pulled towards a sharper target t_ic ~ q_ic^2 / f_c, f_c the size of the cluster. The
+centroid c (Student's t). It is pulled towards a sharper target p_ic ~ q_ic^2 / h_c, h_c the size of the cluster. The
 proportion loss acts on q, and q is the prediction. At the start, k-means clusters are assigned to classes such that the
 clusters' fractions of each bag are closest to its proportions.
 

@@ -218,7 +218,7 @@ def _summary(name: str, verdicts: Collection[Verdict]) -> str:
     number = Counter(verdict.result for verdict in verdicts)
     failed = [verdict.check.name for verdict in verdicts if verdict.result == "failed"]
     text = f"{name}: {plural(number['ok'], 'check')} passed"
-    text += f", {number['does not apply']} without meaning for it" if number["does not apply"] else ""
+    text += f", {number['does not apply']} not applicable" if number["does not apply"] else ""
     return text + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")
 
 

@@ -244,11 +244,10 @@ def _advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure:
         told.append(f"{better}explain {100 * unexplained:.0f} % of the variance of bags, so these may be misleading.")
     elif ahead:
         told.append(f"It predicts held-out bags significantly better than {reference} ({_interval(rows[best])}).")
-    elif reference in unsure:
-        stay = f"Stay with the default, {reference}." if reference in (AUTO, "auto") else f"Use {reference}."
-        told = [f"Your bags cannot decide between methods. {stay}"]
     else:
-        told.append("No method predicts held-out bags significantly better.")
+        keep = f"Keep the default, {reference}" if reference in (AUTO, "auto") else told[0].rstrip(".")
+        better = "no method predicts held-out bags significantly better"
+        told = [f"{keep}: {'your bags cannot decide between methods' if reference in unsure else better}."]
     if best in unsure:
         same = f"{YARDSTICK}, which predicts the mean share for all bags, does not differ significantly from {best}"
         told.append(f"{same}: bags are too few or too similar.")
