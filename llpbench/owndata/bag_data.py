@@ -252,7 +252,7 @@ def _read_groupings(
     if any({*frame.columns} != {*joined.columns} for frame in frames):
         listed = " and ".join(str([*frame.columns]) for frame in frames)
         raise LLPBenchError(f"{what} of all groupings must have the same classes, got {listed}.")
-    if len(again := joined.index[joined.index.duplicated()]):
+    if again := joined.index[joined.index.duplicated()].tolist():
         raise LLPBenchError(f"bags of two groupings must not have the same name, got {again[0]!r} twice. Rename one.")
     if counts is not None and (told := _disagreement(frames, labels)):
         both = "both tables" + " and the order of bags" * isinstance(frames[0].columns, pd.RangeIndex)
@@ -273,8 +273,8 @@ def _disagreement(frames: list[pd.DataFrame], labels: list[Any]) -> str:
     if away.max(axis=None) <= _SAME_TOTAL:
         pairs = permutations(zip(frames, labels, strict=True), 2)
         return next(filter(None, (_disagreement_inside(*inner, *outer) for inner, outer in pairs)), "")
-    label = (away > _SAME_TOTAL).any(axis="columns").idxmax()
-    number, other = totals.loc[label, [0, away.loc[label].idxmax()]]
+    row = int((away > _SAME_TOTAL).any(axis="columns").argmax())
+    label, number, other = totals.index.tolist()[row], totals.iloc[row, 0], totals.iloc[row, away.iloc[row].argmax()]
     same = f"of the same {plural(len(labels[0]), 'row')}"
     return f"their counts of {label!r} add up to {number:,.10g} and {other:,.10g}, {same}"
 
@@ -290,5 +290,5 @@ def _disagreement_inside(inner: pd.DataFrame, lower: Any, outer: pd.DataFrame, u
     bag, column = np.unravel_index(np.abs(sums - given).argmax(), sums.shape)
     if abs(sums[bag, column] - given[bag, column]) <= _SAME_TOTAL:
         return ""
-    of_outer = f"the count of {outer.columns[column]!r} in bag {bags[bag]!r} is {given[bag, column]:,.10g}"
+    of_outer = f"the count of {outer.columns.tolist()[column]!r} in bag {bags[bag]!r} is {given[bag, column]:,.10g}"
     return f"{of_outer}, but the counts of the bags inside it add up to {sums[bag, column]:,.10g}"

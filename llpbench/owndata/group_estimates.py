@@ -45,7 +45,7 @@ from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, argument, warn
 from llpbench.core.method import Predictor
 from llpbench.core.seeding import generator
-from llpbench.core.text import plural
+from llpbench.core.text import one_line, plural
 from llpbench.data.reading_bags import as_pandas, column_of_rows
 from llpbench.owndata.bag_effects import KnownBags, added_up, piece_of, pieces
 from llpbench.owndata.bounds import duncan_davis, interval, shares_among
@@ -127,7 +127,8 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
     elif np.ndim(by) == 1:
         columns = {"group" if getattr(by, "name", None) is None else by.name: by}
     else:
-        raise LLPBenchError(f"{argument('by')} must be a column, some columns or a label for each row, got {by!r}.")
+        got = one_line(repr(by), 80)
+        raise LLPBenchError(f"{argument('by')} must be a column, some columns or a label for each row, got {got}.")
     entries = {name: column_of_rows(each, features, "by", "Give all groups.") for name, each in columns.items()}
     return pd.DataFrame(entries).infer_objects()
 

@@ -243,6 +243,7 @@ def _case(case: str, board: Standings, *, similar: bool) -> dict[Heading, Field]
         Heading("best unrelated", numeric=False): Field.text(unrelated),
         Heading("better than", numeric=False): Field.text(worse),
         Heading("datasets"): Field.text(f"{board.facts['datasets']:.0f}"),
+        Heading("of tests"): Field.text(str(board.facts["compared_over"]).partition(" ")[0]),
     }
 
 

@@ -201,6 +201,7 @@ def whole_lines(out: Path) -> int:
     return (out / FILE).read_bytes().count(b"\n") if (out / FILE).exists() else 0
 
 
+@pytest.mark.slow
 def test_run_killed_at_random_ends_as_undisturbed(
     plugin: Path, tmp_path: Path, undisturbed: Lines, llpbench: LLPBench
 ) -> None:
