@@ -26,7 +26,7 @@ from llpbench.report.plots.layout import CLEAR, GREY, LONGEST, LOOKS, OPEN, WIDT
 from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import Leaderboards
 
-_MOST_LINES = 20
+_MOST_LINES = 24
 """Entries that have a line with their name."""
 
 _LONGEST = 30
