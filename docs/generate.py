@@ -66,7 +66,7 @@ marked *extra*. `--methods all` selects all of them, and `--methods family:class
 | shift of the bag | constant added to the logits of all rows of a bag |
 | t, T | epoch, and the largest number of epochs |
 
-*TabLLP-BDC paper*: [The paper's results beside ours](paper.md). `python docs/generate.py` writes this page.
+*TabLLP-BDC paper*: [The paper's results beside ours](paper.md).
 """
 
 _ARXIV = "https://arxiv.org/abs/"

@@ -8,13 +8,13 @@ centroid c (Student's t). It is pulled towards a sharper target p_ic ~ q_ic^2 / 
 proportion loss acts on q, and q is the prediction. At the start, k-means clusters are assigned to classes such that the
 clusters' fractions of each bag are closest to its proportions.
 
-As published, the target divides by f_c and so prefers clusters of equal size. This is harmful if classes are unequal.
+As published, the target divides by h_c and so prefers clusters of equal size. This is harmful if classes are unequal.
 `prior_corrected` multiplies by the class's proportion. Choices where the paper is silent:
 
 - `warm_up`: clusters of an untrained encoder mean little. Xie et al. train an autoencoder first. `denoise` does this in
   ten epochs of reconstructing mixed views. The default is ten epochs of DLLP. Without it, if proportions are similar in
   all bags and near one half, clusters find other structure than classes. A seed may end below chance.
-- f_c is computed over the whole training set every epoch.
+- h_c is computed over the whole training set every epoch.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class TabLLPDEC(Method):
 
 
 def _target_distribution(q: Tensor, size: Tensor, prior: Tensor | None = None) -> Tensor:
-    """Return t_ic ~ q_ic^2 / f_c (Xie et al. 2016, equation 3), times pi_c if given: `size` is f, `prior` is pi."""
+    """Return p_ic ~ q_ic^2 / h_c (Xie et al. 2016, equation 3), times pi_c if given: `size` is h, `prior` is pi."""
     weight = q.square() / size.clamp(min=1e-12)
     if prior is not None:
         weight = weight * prior
