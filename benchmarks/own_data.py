@@ -6,7 +6,7 @@
 
 The table is made up, a quarter of its columns categorical. `--bags unequal`: 50,000 bags of 1 to 20 rows beside one of
 100,000; a number: bags of about as many rows. Each method runs in a process of its own. Processor seconds are of all
-threads. Threads that wait for one another count, which beside other work is most of them. So compare versions on one
+threads. Threads that wait for each other count, which beside other work is most of them. So compare versions on one
 thread.
 """
 

@@ -255,7 +255,7 @@ def _advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure:
         off = 50 * board.set_index("method")["l1"]  # half, as each error is in two classes
         help_ = f"Features help: predicted shares of held-out bags are off by {off[best]:.1f} points"
         told.append(f"{help_}, the mean share by {off[YARDSTICK]:.1f}.")
-    told += [f"It does not differ significantly from {_listed(level)}."] if level and not ahead else []
+    told += [f"{best} does not differ significantly from {_listed(level)}."] if level and not ahead else []
     told += [f"Significantly worse: {_listed(behind)}."] if behind else []
     ranks = "Only labels show how well rows are ranked."
     return best, "\n".join([*told, f"Held-out bags show how well shares of new bags are predicted. {ranks}"])

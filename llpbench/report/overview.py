@@ -256,6 +256,11 @@ class _Section:
     folder: str = ""
     """folder of the report that has the whole board; "" if it is on the same page"""
 
+    @property
+    def name(self) -> str:
+        """Name of that report."""
+        return self.folder.capitalize() or "The paper’s datasets"
+
 
 @dataclass(frozen=True)
 class Overview:

@@ -161,14 +161,10 @@ def _readme(report: Report, overview: Overview, beside: Mapping[str, str], figur
     if boards := report.leaderboards.main_boards():
         tables = [*map(_brief, boards)]
         if overview.which:  # as on the page
-            names = [section.folder.capitalize() or "The paper’s datasets" for section in overview.sections]
+            titles = [f"{each.name}: {each.table.title.replace(': ', ', ').lower()}" for each in overview.sections]
             tables = [
-                replace(
-                    section.table,
-                    title=f"{name}: {section.table.title.replace(': ', ', ').lower()}",
-                    caption=section.text,
-                )
-                for name, section in zip(names, overview.sections, strict=True)
+                replace(section.table, title=title, caption=section.text)
+                for title, section in zip(titles, overview.sections, strict=True)
             ]
         headings = {heading.text for table in tables for heading in table.headings}
         explained = [COLUMNS[key] for key in BRIEF if COLUMNS[key].heading(boards[0].metric.title).text in headings]

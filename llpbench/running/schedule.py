@@ -1,7 +1,6 @@
 """Jobs and the schedule of a run: a queue of jobs, and how long each may take.
 
-A few cheap jobs come first, so that there are results soon. The slowest jobs follow, so that none of them is left
-alone at the end.
+A few cheap jobs come first, for early results. The slowest jobs follow, so that none of them is left alone at the end.
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ def test_key_levels_match_by_name() -> None:
     table = counted([keys["a"], keys["b"]], NAMES).rename_axis(columns="party")
     share, sizes = table.div(table.sum(axis=1), axis=0), table.sum(axis=1)
     usual, long = fitted(counts=TABLE).predict_proba(FRAME), share.stack().reorder_levels(["party", "b", "a"])
-    for bags in (keys, pd.MultiIndex.from_frame(keys)):  # of keys that may stand for one another
+    for bags in (keys, pd.MultiIndex.from_frame(keys)):  # each key may stand for the other
         for given in (share, share.swaplevel(), share["yes"].swaplevel(), long):
             found = fitted(bags=bags, proportions=given, sizes=sizes.swaplevel()).predict_proba(FRAME)
             assert np.allclose(found, usual)
