@@ -385,7 +385,7 @@ def _with_rest(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | None) -
             advice = "Name the other people, such as abstained: " + either('rest="abstained"', "--rest-as abstained")
         raise LLPBenchError(
             f"groups and outcomes of a precinct must have the same total, got {people.iloc[first]:,.10g} and "
-            f"{counted.iloc[first]:,.10g} in {groups.index.tolist()[first]!r}. {plural(len(off), 'precinct')} "
+            f"{counted.iloc[first]:,.10g} in precinct {groups.index.tolist()[first]!r}. {plural(len(off), 'precinct')} "
             f"{verb(len(off))} this problem. {advice}."
         )
     return outcomes
