@@ -107,9 +107,9 @@ def main() -> None:
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--data-dir", type=click.Path(exists=True, path_type=Path))
 def write_curves(out: Path, data_dir: Path | None) -> None:
-    """Write the curves of all two-class datasets of the suite core."""
+    """Write the curves of all two-class datasets of the suite embedded."""
     rows: list[dict[str, object]] = []
-    for dataset in suite_datasets("core"):
+    for dataset in suite_datasets("embedded"):
         if len(load_table(dataset, data_dir, download=False).classes) == 2:
             rows += [row for seed in range(SEEDS) for row in curves(dataset, seed, data_dir)]
             pd.DataFrame(rows).to_csv(out, index=False)

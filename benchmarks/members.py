@@ -1,7 +1,7 @@
 """Does another member make the union better? Test AUC of means of logits, for several sets of methods.
 
-    python -m benchmarks.members --datasets suite:core --seeds 20,21 --out members.jsonl
-    python -m benchmarks.members --datasets suite:core --seeds 20,21 --max-bags 20 --out members.jsonl
+    python -m benchmarks.members --datasets suite:embedded --seeds 20,21 --out members.jsonl
+    python -m benchmarks.members --datasets suite:embedded --seeds 20,21 --max-bags 20 --out members.jsonl
 
 Every cell (dataset, bagging, number of bags, seed) is a line of --out, so that a run can be stopped and continued. The
 tables show the gain over `bag-gp-gbdt` on every second dataset in alphabetical order, on which a choice may be made,
@@ -99,7 +99,7 @@ def show(cells: list[dict[str, Any]]) -> None:
 
 
 @click.command(help=__doc__)
-@click.option("--datasets", default="suite:core")
+@click.option("--datasets", default="suite:embedded")
 @click.option("--seeds", default="20,21")
 @click.option("--max-bags", type=int)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("members.jsonl"))

@@ -1,8 +1,9 @@
 """Built-in suites of datasets: `--datasets suite:core` (`llpbench list suites`).
 
-`core` follows a rule. It contains every redistributable dataset with labels that is embedded in the package and has
-5,000 to 150,000 rows, and a seeded sample of larger ones. Results of methods had no influence. The other suites follow
-from the declarations of datasets. They also contain datasets that may not be redistributed: `--data-dir` finds these.
+`embedded` and `core` follow rules. `embedded` contains every redistributable dataset with labels that is embedded in
+the package and has 5,000 to 150,000 rows, and a seeded sample of larger ones; `core` contains those with two classes
+and at most 50,000 rows. Results of methods had no influence. The other suites follow from the declarations of datasets.
+They also contain datasets that may not be redistributed: `--data-dir` finds these.
 """
 
 from __future__ import annotations
@@ -18,56 +19,48 @@ def _paper() -> tuple[str, ...]:
 
 @register_suite("core")
 def _core() -> tuple[str, ...]:
-    """Embedded datasets of 5,000 to 150,000 rows with at least two classes; nothing is downloaded."""
+    """Two-class datasets of `embedded` with at most 50,000 rows: those of the core boards."""
     return (
         "adult",
         "ai4i2020",
-        "avila",
         "bank_marketing",
         "bike_sharing",
-        "connect_4",
         "covid_testing",
         "default_credit",
-        "diabetes130",
-        "diamonds",
         "eeg_eye_state",
-        "fars",
-        "flights_2013_sample",
-        "hotel_bookings",
         "htru2",
         "kc_house",
         "lending_club",
-        "letter",
         "magic",
         "nass_cds",
-        "nursery",
         "online_shoppers",
-        "optdigits",
         "oulad",
-        "pendigits",
         "polish_bankruptcy",
-        "portal_rodents",
-        "satimage",
-        "shuttle",
         "telco_churn",
         "wine_quality",
     )
 
 
-@register_suite("core-board")
-def _core_board() -> tuple[str, ...]:
-    """Datasets of the core board: the two-class datasets of core, without the three largest."""
-    classes = {"avila", "connect_4", "diamonds", "fars", "letter", "nursery", "optdigits", "pendigits"}
-    without = {
-        *classes,
+@register_suite("embedded")
+def _embedded() -> tuple[str, ...]:
+    """Included datasets of 5,000 to 150,000 rows with at least two classes; nothing is downloaded."""
+    return (
+        *_core(),
+        "avila",
+        "connect_4",
+        "diabetes130",
+        "diamonds",
+        "fars",
+        "flights_2013_sample",
+        "hotel_bookings",
+        "letter",
+        "nursery",
+        "optdigits",
+        "pendigits",
         "portal_rodents",
         "satimage",
         "shuttle",
-        "diabetes130",
-        "flights_2013_sample",
-        "hotel_bookings",
-    }
-    return tuple(name for name in _core() if name not in without)
+    )
 
 
 @register_suite("natural")

@@ -441,9 +441,11 @@ def share(name: str) -> float:
 def test_suites_follow_from_files_and_declarations() -> None:
     facts = built_in_facts()
     located = {name: locate(spec) for name, spec in LABELLED.items() if 5_000 <= facts[name].rows <= 150_000}
-    core = {name for name, place in located.items() if place is not None and place.path.parent == EMBEDDED}
-    assert set(suite_datasets("core")) == core
-    assert len(core) >= 30
+    embedded = {name for name, place in located.items() if place is not None and place.path.parent == EMBEDDED}
+    assert set(suite_datasets("embedded")) == embedded
+    assert len(embedded) >= 30
+    two = {name for name in embedded if len(facts[name].classes) == 2 and facts[name].rows <= 50_000}
+    assert set(suite_datasets("core")) == two
     assert set(suite_datasets("natural")) == {name for name, spec in LABELLED.items() if spec.natural_keys}
     assert set(suite_datasets("rare")) == {name for name in LABELLED if 0.01 <= share(name) <= 0.08}
     assert set(suite_datasets("multiclass")) == {name for name in LABELLED if len(facts[name].classes) > 2}
