@@ -1,11 +1,15 @@
 """Write all published boards, pages and plots again: those of the suites, then the front page, which shows theirs.
 
+`docs/generate.py` then writes the scores of `docs/methods.md`.
+
 python -m benchmarks.publish
 """
 
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 
 from llpbench.cli.main import cli
@@ -34,6 +38,7 @@ def main() -> None:
         _report("--journal", folder, "--out", folder, *options)
     _report("--journal", "leaderboards", "--out", "leaderboards", "--plots", "plots")
     shutil.copyfile(*README_FIGURE)
+    subprocess.run([sys.executable, "docs/generate.py"], check=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Write the computed files: the pages `methods.md`, `datasets.md` and `columns.md`, and `datasets/facts.json`.
 
-A test fails if a page differs from the code, or the facts from a table. `LLPBENCH_DATA` names a folder of tables that
-the repository does not have.
+A test fails if a page differs from the code or the boards, or the facts from a table. `LLPBENCH_DATA` names a folder of
+tables that the repository does not have.
 
 python docs/generate.py
 """
@@ -38,13 +38,26 @@ HEADINGS = {
 
 INTRODUCTION = """# Methods
 
-For each method: what it does, and its loss L (minimised) or model. Below it in italics: *neural* (trained in steps,
-with an encoder) or *direct* (fitted by its own algorithm), and whether it is a [floor, control or
-ceiling](reading.md). The linked file has the details, and differences from published code. `llpbench list params NAME`
-shows hyperparameters. Headings are families: classical methods are direct, too, and pseudo-label methods neural.
+For each method: what it does, its loss L (minimised) or model, and in italics
 
-`--methods default` selects {default} of the {all} methods; the others, such as `count-linear` and `bag-contrast`, are
-marked *extra*. `--methods all` selects all of them, and `--methods family:classical` a family.
+- its kind, *neural* (trained in steps, with an encoder) or *direct* (fitted by its own algorithm), and whether it is a
+  [floor, control or ceiling](reading.md). The linked file has the details, and differences from published code.
+- *core*, if its runs there are complete: mean AUC × 100 (50 is chance) and rank of its best entry on the [boards
+  without labels](../leaderboards/core/README.md).
+
+`llpbench list params NAME` shows hyperparameters.
+
+| family | methods |
+|---|---|
+| [floor](#floors) | the simplest; others should be better |
+| [direct](#direct-methods) | trees, a Gaussian process, counts; the default, `bag-gp-gbdt` |
+| [classical](#classical-methods) | linear models, neighbours, clusters of the older literature; all are direct |
+| [neural](#neural-methods) | networks with losses on bags |
+| [pseudo-label](#pseudo-label-methods) | networks that also learn from labels which they guess |
+| [control](#control), [ceiling](#ceilings) | methods that see labels of rows |
+
+In each family, the {default} methods that `--methods default` selects stand before those marked *extra*, both
+alphabetically. `--methods all` selects all {all}, `--methods family:classical` a family.
 
 | symbol | meaning |
 |---|---|
@@ -53,13 +66,14 @@ marked *extra*. `--methods all` selects all of them, and `--methods family:class
 | p̄ₖ, nₖ | class proportions and class counts of bag k; p̄ₖc, nₖc: those of class c |
 | π | class proportions over all training bags |
 | xᵢ, yᵢ | features and unknown class of row i |
-| f(x), F(x) | class probabilities of a row (a logit in [Direct methods](direct-methods.md)); score of boosted trees |
+| f(x) | class probabilities of a row (a logit in [Direct methods](direct-methods.md)) |
+| F(x) | score of boosted trees: a logit (in [bag-soft-label-gbdt](#bag-soft-label-gbdt) a proportion) |
 | zᵢ | row vector: output of the encoder |
 | rₖ | residual of a bag, meanᵢ f(xᵢ) − p̄ₖ |
 | L_bag | loss of [dllp](#dllp) |
 | InfoNCE | contrastive loss: the partner of a row must be more similar to it than other rows |
 | transport plan to nₖ | class weights of rows, near their scores, that add up to the counts (optimal transport) |
-| L_Diff | InfoNCE on pairs of rows of two bags with similar vectors, as many as can have equal classes |
+| L_Diff | InfoNCE on pairs of similar rows of two bags; their number is what the counts allow to have equal classes |
 | KL( p ‖ q ), CE( p, q ) | Kullback-Leibler divergence and cross-entropy of prediction q from target p |
 | w, W, β | weights of a linear model |
 | [y = c] | 1 if y is c, otherwise 0 |
@@ -102,22 +116,46 @@ PAPERS = {
 }
 """Address of each cited paper that has a free text or a DOI."""
 
+DEFINED_ABOVE = (",  rₖ = meanᵢ f(xᵢ) − p̄ₖ", "\n    yᵢ: unknown class of row i")
+"""Definitions of docstrings that the table of symbols of the page has already."""
+
+BOARDS = Path(__file__).parents[1] / "leaderboards" / "core" / "boards.csv"
+
 
 def methods() -> str:
     """Return the page of methods."""
     every = list(METHODS.entries())
     counts = {"default": sum(not entry.facts["extra"] for entry in every), "all": len(every)}
+    scores = _scores_on_core()
     parts = [INTRODUCTION.format(**counts)]
     for family, heading in HEADINGS.items():
         parts.append(f"## {heading}\n")
         entries = (entry for entry in METHODS.entries() if entry.family == family)
-        parts += [_method(entry) for entry in sorted(entries, key=lambda entry: entry.facts["extra"])]
+        ordered = sorted(entries, key=lambda entry: entry.facts["extra"])
+        parts += [_method(entry, scores.get(entry.name, {})) for entry in ordered]
     return "\n".join(parts)
 
 
-def _method(entry: Entry) -> str:
+def _scores_on_core() -> dict[str, dict[str, tuple[str, str]]]:
+    """Return mean AUC and rank of the best entry of each method by kind of bags, on the boards of core without labels.
+
+    A rank is a text such as `3/30`, for ceilings an empty one. Methods without complete runs are left out.
+    """
+    with BOARDS.open(encoding="utf-8", newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["criterion"] == "mpiou" and line["mean"]]
+    last = max(int(line["rank"]) for line in lines if line["rank"])
+    scores: dict[str, dict[str, tuple[str, str]]] = {}
+    for line in lines:  # entries of a board are sorted, best first
+        rank = f"{line['rank']}/{last}" if line["rank"] else ""
+        scores.setdefault(line["method"], {}).setdefault(line["bagging"], (f"{float(line['mean']):.1f}", rank))
+    return scores
+
+
+def _method(entry: Entry, scores: dict[str, tuple[str, str]]) -> str:
     title, *text = (importlib.import_module(entry.module).__doc__ or "").strip().split("\n\n")
     formula = text[0].removeprefix("    ") if text and text[0].startswith("    ") else ""
+    for definition in DEFINED_ABOVE:
+        formula = formula.replace(definition, "")
     summary = title.removeprefix(f"{entry.name}: ").replace("\n", " ")
     reference = entry.facts["reference"]
     for paper, address in PAPERS.items():
@@ -125,6 +163,9 @@ def _method(entry: Entry) -> str:
     file = f"{entry.module.rpartition('.')[2]}.py"
     facts = [entry.facts["kind"], *["extra"] * entry.facts["extra"], entry.facts["role"], reference]
     where = f"*{', '.join(filter(None, facts))}* [`{file}`](../methods/{file})"
+    if scores:
+        values = (f"{mean} {bags}{f' ({rank})' if rank else ''}" for bags, (mean, rank) in scores.items())
+        where += f"\n*core: {', '.join(values)}*"
     parts = [f"### {entry.name}", summary[0].upper() + summary[1:]]
     parts += [f"```text\n{textwrap.dedent('    ' + formula)}\n```"] if formula else []
     return "\n\n".join([*parts, where]) + "\n"

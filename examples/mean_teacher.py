@@ -26,6 +26,7 @@ from llpbench import (
     Now,
     Phase,
     Schema,
+    Stage,
     losses,
     register_method,
 )
@@ -50,6 +51,7 @@ class MeanTeacher(Method):
     Params = TeacherParams
     params: TeacherParams
     phases = (Phase(modules=tuple(f"{part}." for part in PARTS)),)
+    stages = (Stage(ramp=0.2),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         """Return the network with a copy of itself as teacher."""

@@ -113,6 +113,7 @@ def _robustness_table(board: Board, name: str) -> ReportTable | None:
         words.caption(
             "robustness",
             board.metric,
+            datasets=board.datasets if len(board.datasets) <= _MOST_NAMED else (),
             tasks=plural(int(ranking["tasks"].max()), "task"),
             constants=labels(board.constants),
         ),

@@ -174,8 +174,8 @@ def _fewest_seeds(board: Board) -> int:
 FAMILIES = (("bag-gp-gbdt", "bag-gp", "em-gbdt", "count-gbdt"),)
 """Methods that contain each other; they are not compared."""
 
-_DEVELOPED_ON = dict.fromkeys(FAMILIES[0], ("adult", "bank_marketing"))
-"""Datasets that decided the design of a method. They do not count in its favour."""
+_DEVELOPED_ON = dict.fromkeys(FAMILIES[0], ("adult", "bank_marketing", "california", "credit", "electricity"))
+"""Datasets that took part in a choice of a method's settings. They do not count in its favour."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class _Comparisons:
     leads: Mapping[int, statistics.MeanDifference]
     """first entry minus the best entry of each other method, in the order of the board, positive if it is better"""
     over: str
-    """the independent units: `15 datasets`, or `3 seeds` of a single dataset"""
+    """the independent units: `15 datasets`, `3 seeds` of a single dataset, or `5 datasets of its development`"""
     left_out: tuple[str, ...]
     """datasets of the board that are not used, because the first method was developed on them"""
 
@@ -213,11 +213,13 @@ def comparisons(board: Board) -> _Comparisons:
     values = _blocks(board, board.ranked)
     several = len(board.datasets) > 1
     left_out = tuple(name for name in board.datasets if several and name in _DEVELOPED_ON.get(first, ()))
-    values = values.drop([name for name in left_out if len(left_out) < len(values)])
+    own = len(left_out) == len(values)
+    values = values.drop([] if own else [*left_out])
     leads = statistics.compared({entry: [*(values[board.ranked[0]] - values[entry])] for entry in rivals.values()})
     if not several or len(values) < statistics.FEWEST_DATASETS or _fewest_seeds(board) < statistics.FEWEST_SEEDS:
         leads = {entry: replace(lead, p=np.nan, p_similar=np.nan) for entry, lead in leads.items()}
-    return _Comparisons(leads, plural(len(values), "dataset" if several else "seed"), left_out)
+    over = plural(len(values), "dataset" if several else "seed")
+    return _Comparisons(leads, f"{over} of its development" if own else over, () if own else left_out)
 
 
 def _first(board: Board) -> DataFrame:

@@ -241,9 +241,9 @@ def _case(case: str, board: Standings, *, similar: bool) -> dict[Heading, Field]
         Heading("score"): Field.text(f"{board.metric} {ranked['mean'].iat[0]:.1f}"),
         **(as_good if similar else {}),
         Heading("best unrelated", numeric=False): Field.text(unrelated),
-        Heading("better than", numeric=False): Field.text(worse),
+        Heading("significantly better than", numeric=False): Field.text(worse),
         Heading("datasets"): Field.text(f"{board.facts['datasets']:.0f}"),
-        Heading("of tests"): Field.text(str(board.facts["compared_over"]).partition(" ")[0]),
+        Heading("in tests"): Field.text(str(board.facts["compared_over"]).partition(" ")[0]),
     }
 
 

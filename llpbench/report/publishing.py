@@ -83,7 +83,7 @@ class Published:
         beside = _other_reports(report, out)
         below = {folder: Standings.read(out / folder / _STANDINGS) for folder in beside.values() if folder != ".."}
         overview = Overview.of(report.leaderboards.main_boards(), below)
-        figures = {plot.name: _relative(plots / f"{plot.name}.svg", out) for plot in drawn if plots is not None}
+        figures = [(plot.title, _relative(plots / f"{plot.name}.svg", out)) for plot in drawn if plots is not None]
         files = {_STANDINGS: _standings_csv(report.leaderboards)}
         if not _is_foreign(out / _README):
             files[_README] = _readme(report, overview, beside, figures)
@@ -149,8 +149,8 @@ def _links(report: Report, out: Path) -> dict[str, str]:
     return links | {name: path for name, path in code.items() if (out / path).is_file()}
 
 
-def _readme(report: Report, overview: Overview, beside: Mapping[str, str], figures: Mapping[str, str]) -> str:
-    """Return the README of a report. `beside`: folders of other reports by title. `figures`: paths by name."""
+def _readme(report: Report, overview: Overview, beside: Mapping[str, str], figures: Sequence[tuple[str, str]]) -> str:
+    """Return the README of a report. `beside`: folders of other reports by title. `figures`: titles and paths."""
     links = ["- [The page](index.html), to sort, filter and trace to runs"]
     links += [f"- [{_escape(title)}]({folder}/{_README})" for title, folder in beside.items()]
     links.append(f"- [All boards as CSV]({_STANDINGS})")
@@ -170,19 +170,20 @@ def _readme(report: Report, overview: Overview, beside: Mapping[str, str], figur
         explained = [COLUMNS[key] for key in BRIEF if COLUMNS[key].heading(boards[0].metric.title).text in headings]
         parts += [
             _to_markdown(overview.which) if overview.which else f"**{_escape(overview.headline)}**",
-            words.caption("what_is_shown", most=MOST_ROWS, standings=_STANDINGS, others=overview.which is not None),
+            f"## How to read a board\n\n{words.caption('what_is_shown', most=MOST_ROWS, standings=_STANDINGS)}",
+            "\n".join(
+                [_meaning(words.caption("epochs")), *(_meaning(each.explained(boards[0])) for each in explained)]
+            ),
             *map(_to_markdown, tables),  # each with its protocol, even if all are the same
-            f"## Columns\n\n{words.caption('epochs')}",
-            "\n".join(_meaning(column.explained(boards[0])) for column in explained),
             *(_to_markdown(_ranking(table)) for table in report.robustness[:1]),
         ]
     else:
         parts += [*map(_to_markdown, report.unlabelled)] or [words.NO_RUNS]
     if figures:
-        named = ", ".join(f"[{_escape(name)}]({path})" for name, path in figures.items())
-        parts.append(f"- Figures: {named}")
+        parts.append("## Figures\n\n" + "\n".join(f"- [{_escape(title)}]({path})" for title, path in figures))
     if report.leaderboards.origin.runs:
-        parts.append("\n".join(f"- {_escape(line)}" for line in report.leaderboards.origin.lines()))
+        lines = "\n".join(f"- {_escape(line)}" for line in report.leaderboards.origin.lines())
+        parts.append(f"## Runs\n\n{lines}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -209,8 +210,12 @@ def _brief(board: Board) -> ReportTable:
 
 
 def _ranking(table: ReportTable) -> ReportTable:
-    """Return the robustness ranking under a heading to which other texts can link."""
-    return replace(table, title=ANCHOR.capitalize(), caption=f"{words.sentence(table.title)} {table.caption}")
+    """Return the first rows of the robustness ranking under a heading to which other texts can link."""
+    shown = [(heading, fields[:MOST_ROWS]) for heading, fields in table.columns]
+    caption = f"{words.sentence(table.title)} {table.caption}"
+    if len(table.rows) > MOST_ROWS:
+        caption = f"{caption} Shown are the first {MOST_ROWS} of {len(table.rows)}."
+    return replace(table, title=ANCHOR.capitalize(), caption=caption, columns=shown, notes={})
 
 
 def _to_markdown(table: ReportTable) -> str:

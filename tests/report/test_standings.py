@@ -120,6 +120,8 @@ def test_first_is_compared_with_best_entry_of_each_method_outside_its_family() -
     assert not comparisons(few).is_tested
     assert Standings.of(few).compared.empty
     assert parts(shown, "far (mlp)", "first", "points")[0] == pytest.approx(-10.0)
+    own = comparisons(board([run for run in found if run["spec"]["dataset"] in names[:2]]))
+    assert (own.over, own.left_out) == ("2 datasets of its development", ())
 
 
 @pytest.mark.parametrize(("devices", "marked"), [("cpu cuda", [0, 1]), ("cpu cpu", [0, 0]), ("cuda cuda", [0, 0])])
