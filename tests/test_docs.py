@@ -199,11 +199,7 @@ def python_of(page: Path) -> list[Block]:
     return [b for b in blocks_of(page.read_text(encoding="utf-8")) if b.language == "python" and not b.file]
 
 
-OWN = {"own-data.md", "choosing.md"}
-"""pages whose Python is run by the examples"""
-
-
-@pytest.mark.parametrize("page", [p for p in DOCS if python_of(p) and p.name not in OWN], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [p for p in DOCS if python_of(p)], ids=lambda p: p.name)
 @pytest.mark.usefixtures("quick")
 def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
     names: dict[str, object] = {"__name__": "__main__"}

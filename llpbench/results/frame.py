@@ -113,7 +113,10 @@ _VARIABLES: dict[str, _Variable] = {
     "seed": _Variable("seed of the split, the bags and training", lambda run: run["seed"], "int64"),
     **_spec("method", "name of the method"),
     "kind": _Variable("kind of method: `neural` or `direct`", lambda run: run["method"]["kind"]),
-    "role": _Variable("role of the method: `floor`, `control`, `ceiling` or empty", lambda run: run["method"]["role"]),
+    "role": _Variable(
+        "role of the method: `floor`, `control`, `ceiling` or empty; boards also have `supervised`",
+        lambda run: run["method"]["role"],
+    ),
     "reference": _Variable("paper of the method; empty if it has none", lambda run: run["method"]["reference"] or ""),
     **_spec("dataset", "name of the dataset"),
     "dataset_code": _Variable(
@@ -172,7 +175,9 @@ _VARIABLES: dict[str, _Variable] = {
         partial(_part, "times", "total"),
         "float64",
     ),
-    "seconds_train": _Variable("seconds of training or fitting only", partial(_part, "times", "train"), "float64"),
+    "seconds_train": _Variable(
+        "seconds of training or fitting, without warm-up and pretraining", partial(_part, "times", "train"), "float64"
+    ),
     "seconds_warm_up": _Variable(
         "seconds of first steps, including compilation", partial(_part, "times", "warm-up"), "float64"
     ),
@@ -186,7 +191,7 @@ _VARIABLES: dict[str, _Variable] = {
         "seconds of one prediction of the test rows", partial(_part, "times", "predict"), "float64"
     ),
     "seconds_training": _Variable(
-        "seconds of training with warm-up and pretraining, as on boards", _training_seconds, "float64"
+        "sum of `seconds_train`, warm-up and pretraining, as on boards", _training_seconds, "float64"
     ),
     "members": _Variable("number of seeds trained together", lambda run: run["members"], "int64"),
     "cpu_seconds": _Variable(
@@ -231,7 +236,7 @@ MEASURES: dict[str, _Measure] = {
     ),
     "validation": _Measure("value of the criterion at that epoch", lambda result: result["validation"]),
     **{metric_column(name): _metric(name) for name in METRICS},
-    "cas": _diagnostic("cas", "class awareness score of the row vectors (neural methods)"),
+    "cas": _diagnostic("cas", "class awareness score of row vectors (networks): 0.5 without class information"),
     "pair_accuracy": _diagnostic("pair-accuracy", "share of the pseudo-pairs of TabLLP-BDC that are of one class"),
 }
 """Columns of a run and criterion by name; missing if the run failed."""
