@@ -38,26 +38,22 @@ HEADINGS = {
 
 INTRODUCTION = """# Methods
 
-For each method: what it does, its loss L (minimised) or model, and in italics
-
-- its kind, *neural* (trained in steps, with an encoder) or *direct* (fitted by its own algorithm), and whether it is a
-  [floor, control or ceiling](reading.md). The linked file has the details, and differences from published code.
-- *core*, if its runs there are complete: mean AUC × 100 (50 is chance) and rank of its best entry on the [boards
-  without labels](../leaderboards/core/README.md).
-
-`llpbench list params NAME` shows hyperparameters.
+For each method: what it does, its loss L (minimised) or model, its source, and the file with details and differences
+from published code. *Core*, if its runs are complete, is mean AUC × 100 (50 is chance) and rank of its best entry on
+the [boards without labels](../leaderboards/core/README.md). `llpbench list params NAME` shows hyperparameters.
 
 | family | methods |
 |---|---|
 | [floor](#floors) | the simplest; others should be better |
 | [direct](#direct-methods) | trees, a Gaussian process, counts; the default, `bag-gp-gbdt` |
-| [classical](#classical-methods) | linear models, neighbours, clusters of the older literature; all are direct |
+| [classical](#classical-methods) | linear models, neighbours, clusters of the older literature |
 | [neural](#neural-methods) | networks with losses on bags |
 | [pseudo-label](#pseudo-label-methods) | networks that also learn from labels which they guess |
-| [control](#control), [ceiling](#ceilings) | methods that see labels of rows |
+| [control](#control), [ceiling](#ceilings) | methods that see [labels of rows](reading.md#words) |
 
-In each family, the {default} methods that `--methods default` selects stand before those marked *extra*, both
-alphabetically. `--methods all` selects all {all}, `--methods family:classical` a family.
+A family is a heading; a kind is *neural* (trained in steps, with an encoder) or *direct* (fitted by its own algorithm,
+as all classical methods). In each family, the {default} methods of `--methods default` stand before those marked
+*extra*, both alphabetically. `--methods all` selects all {all}, `--methods family:classical` a family.
 
 | symbol | meaning |
 |---|---|
@@ -161,8 +157,9 @@ def _method(entry: Entry, scores: dict[str, tuple[str, str]]) -> str:
     for paper, address in PAPERS.items():
         reference = reference.replace(paper, f"[{paper}]({address})")
     file = f"{entry.module.rpartition('.')[2]}.py"
-    facts = [entry.facts["kind"], *["extra"] * entry.facts["extra"], entry.facts["role"], reference]
-    where = f"*{', '.join(filter(None, facts))}* [`{file}`](../methods/{file})"
+    kind = entry.facts["kind"] if entry.facts["role"] else ""  # otherwise the family says it
+    facts = ", ".join(filter(None, [kind, *["extra"] * entry.facts["extra"], reference]))
+    where = f"*{facts}* [`{file}`](../methods/{file})"
     if scores:
         values = (f"{mean} {bags}{f' ({rank})' if rank else ''}" for bags, (mean, rank) in scores.items())
         where += f"\n*core: {', '.join(values)}*"
