@@ -184,13 +184,14 @@ machine. The boards `few-bags` use the datasets of core.
 ALL_DATASETS = """
 ## All datasets
 
-- *Positive rows* (two classes): share of the class that is predicted.
+- *Positive* (two classes): share of rows of the class that is predicted.
 - *Natural keys*: columns whose values make bags. A key in *italics* is not a feature.
 - *Where*: embedded datasets are part of the package ([sources and licences](../datasets/embedded/ATTRIBUTION.md));
   others are downloaded from OpenML or [GroupLens](https://grouplens.org/datasets/movielens/1m/). For datasets in the
   *data directory*, put `NAME.parquet` into the folder `--data-dir` or `LLPBENCH_DATA`.
 
-| dataset | question | rows | numeric+categorical | classes (positive rows) | natural keys | suites | licence | where |
+| dataset | question | rows | numeric+categorical features | classes (positive) | natural keys \
+| suites | licence | where |
 |---|---|---:|---:|---:|---|---|---|---|"""
 
 OPENML_DATASETS = """
