@@ -23,7 +23,7 @@ from llpbench.data.loading import EMBEDDED, load_table, locate, suite_datasets
 from llpbench.data.sources import Generated, OpenML
 from llpbench.data.specs import FACTS, DatasetSpec, Facts, built_in_facts, dataset_specs
 from llpbench.results.frame import COLUMNS
-from llpbench.running.settings import OPTIONS, PRESETS
+from llpbench.running.settings import PRESETS
 
 HEADINGS = {
     "floor": "Floors",
@@ -282,10 +282,8 @@ def columns() -> str:
         COLUMNS_INTRODUCTION,
         *_columns_of_results(),
         "| `test_METRIC` | a [metric](#metrics) of the test rows, such as `test_log_loss` |",
-        "\n## Options of a run\n\nFor example, the option `--bag-sizes` is `bag_sizes=` in Python and `bag-sizes` in a "
-        "configuration file.\n"
-        "\n| option | default | meaning |\n|---|---|---|",
-        *(f"| `{name}` | {_default(name)} | {_cell(option.help)} |" for name, option in OPTIONS.items()),
+        "\n## Options of a run\n\n`llpbench run --help` lists them. The option `--bag-sizes`, for example, is "
+        "`bag_sizes=` in Python and\n`bag-sizes` in a configuration file.\n",
         "\n## Presets\n\n`--preset quick` is the default. `--preset paper` sets the paper's defaults instead, with at "
         f"most {Protocol.epochs}\nepochs and patience {Protocol.patience}.\n\n| option | paper |\n|---|---|",
         *(f"| `{name}` | {str(value).replace(',', ', ')} |" for name, value in PRESETS["paper"].items()),
@@ -304,15 +302,6 @@ def columns() -> str:
         *(f"| `{m.name}` | {m.title} | {'higher' if m.maximise else 'lower'} |" for m in METRICS.values()),
     ]
     return "\n".join(parts) + "\n"
-
-
-def _default(name: str) -> str:
-    value = OPTIONS[name].default
-    return (
-        ""
-        if value is None or isinstance(value, bool)
-        else f"`{','.join(value) if isinstance(value, tuple) else value}`"
-    )
 
 
 def _cell(text: str) -> str:
