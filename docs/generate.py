@@ -23,7 +23,7 @@ from llpbench.data.loading import EMBEDDED, load_table, locate, suite_datasets
 from llpbench.data.sources import Generated, OpenML
 from llpbench.data.specs import FACTS, DatasetSpec, Facts, built_in_facts, dataset_specs
 from llpbench.results.frame import COLUMNS
-from llpbench.running.settings import OPTIONS, PRESETS
+from llpbench.running.settings import PRESETS
 
 HEADINGS = {
     "floor": "Floors",
@@ -38,26 +38,22 @@ HEADINGS = {
 
 INTRODUCTION = """# Methods
 
-For each method: what it does, its loss L (minimised) or model, and in italics
-
-- its kind, *neural* (trained in steps, with an encoder) or *direct* (fitted by its own algorithm), and whether it is a
-  [floor, control or ceiling](reading.md). The linked file has the details, and differences from published code.
-- *core*, if its runs there are complete: mean AUC × 100 (50 is chance) and rank of its best entry on the [boards
-  without labels](../leaderboards/core/README.md).
-
-`llpbench list params NAME` shows hyperparameters.
+For each method: what it does, its loss L (minimised) or model, its source, and the file with details and differences
+from published code. *Core*, if its runs are complete, is mean AUC × 100 (50 is chance) and rank of its best entry on
+the [boards without labels](../leaderboards/core/README.md). `llpbench list params NAME` shows hyperparameters.
 
 | family | methods |
 |---|---|
 | [floor](#floors) | the simplest; others should be better |
 | [direct](#direct-methods) | trees, a Gaussian process, counts; the default, `bag-gp-gbdt` |
-| [classical](#classical-methods) | linear models, neighbours, clusters of the older literature; all are direct |
+| [classical](#classical-methods) | linear models, neighbours, clusters of the older literature |
 | [neural](#neural-methods) | networks with losses on bags |
 | [pseudo-label](#pseudo-label-methods) | networks that also learn from labels which they guess |
-| [control](#control), [ceiling](#ceilings) | methods that see labels of rows |
+| [control](#control), [ceiling](#ceilings) | methods that see [labels of rows](reading.md#words) |
 
-In each family, the {default} methods that `--methods default` selects stand before those marked *extra*, both
-alphabetically. `--methods all` selects all {all}, `--methods family:classical` a family.
+A family is a heading; a kind is *neural* (trained in steps, with an encoder) or *direct* (fitted by its own algorithm,
+as all classical methods). In each family, the {default} methods of `--methods default` stand before those marked
+*extra*, both alphabetically. `--methods all` selects all {all}, `--methods family:classical` a family.
 
 | symbol | meaning |
 |---|---|
@@ -161,8 +157,9 @@ def _method(entry: Entry, scores: dict[str, tuple[str, str]]) -> str:
     for paper, address in PAPERS.items():
         reference = reference.replace(paper, f"[{paper}]({address})")
     file = f"{entry.module.rpartition('.')[2]}.py"
-    facts = [entry.facts["kind"], *["extra"] * entry.facts["extra"], entry.facts["role"], reference]
-    where = f"*{', '.join(filter(None, facts))}* [`{file}`](../methods/{file})"
+    kind = entry.facts["kind"] if entry.facts["role"] else ""  # otherwise the family says it
+    facts = ", ".join(filter(None, [kind, *["extra"] * entry.facts["extra"], reference]))
+    where = f"*{facts}* [`{file}`](../methods/{file})"
     if scores:
         values = (f"{mean} {bags}{f' ({rank})' if rank else ''}" for bags, (mean, rank) in scores.items())
         where += f"\n*core: {', '.join(values)}*"
@@ -187,13 +184,14 @@ machine. The boards `few-bags` use the datasets of core.
 ALL_DATASETS = """
 ## All datasets
 
-- *Positive rows* (two classes): share of the class that is predicted.
+- *Positive* (two classes): share of rows of the class that is predicted.
 - *Natural keys*: columns whose values make bags. A key in *italics* is not a feature.
 - *Where*: embedded datasets are part of the package ([sources and licences](../datasets/embedded/ATTRIBUTION.md));
   others are downloaded from OpenML or [GroupLens](https://grouplens.org/datasets/movielens/1m/). For datasets in the
   *data directory*, put `NAME.parquet` into the folder `--data-dir` or `LLPBENCH_DATA`.
 
-| dataset | question | rows | numeric+categorical | classes (positive rows) | natural keys | suites | licence | where |
+| dataset | question | rows | numeric+categorical features | classes (positive) | natural keys \
+| suites | licence | where |
 |---|---|---:|---:|---:|---|---|---|---|"""
 
 OPENML_DATASETS = """
@@ -284,10 +282,8 @@ def columns() -> str:
         COLUMNS_INTRODUCTION,
         *_columns_of_results(),
         "| `test_METRIC` | a [metric](#metrics) of the test rows, such as `test_log_loss` |",
-        "\n## Options of a run\n\nFor example, the option `--bag-sizes` is `bag_sizes=` in Python and `bag-sizes` in a "
-        "configuration file.\n"
-        "\n| option | default | meaning |\n|---|---|---|",
-        *(f"| `{name}` | {_default(name)} | {_cell(option.help)} |" for name, option in OPTIONS.items()),
+        "\n## Options of a run\n\n`llpbench run --help` lists them. The option `--bag-sizes`, for example, is "
+        "`bag_sizes=` in Python and\n`bag-sizes` in a configuration file.\n",
         "\n## Presets\n\n`--preset quick` is the default. `--preset paper` sets the paper's defaults instead, with at "
         f"most {Protocol.epochs}\nepochs and patience {Protocol.patience}.\n\n| option | paper |\n|---|---|",
         *(f"| `{name}` | {str(value).replace(',', ', ')} |" for name, value in PRESETS["paper"].items()),
@@ -306,15 +302,6 @@ def columns() -> str:
         *(f"| `{m.name}` | {m.title} | {'higher' if m.maximise else 'lower'} |" for m in METRICS.values()),
     ]
     return "\n".join(parts) + "\n"
-
-
-def _default(name: str) -> str:
-    value = OPTIONS[name].default
-    return (
-        ""
-        if value is None or isinstance(value, bool)
-        else f"`{','.join(value) if isinstance(value, tuple) else value}`"
-    )
 
 
 def _cell(text: str) -> str:
