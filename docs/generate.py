@@ -184,7 +184,7 @@ machine. The boards `few-bags` use the datasets of core.
 ALL_DATASETS = """
 ## All datasets
 
-- *Positive* (two classes): share of rows in the positive class.
+- *Classes*: number of classes; with two, the share of rows in the positive class.
 - *Suites*: ● marks datasets of natural and multiclass on the published boards. Of paper, boards lack movielens_1m and
   road_safety. Embedded datasets, except flights_2013, are also in `embedded`.
 - *Natural keys*: columns whose values make bags. A key in *italics* is not a feature.
@@ -192,9 +192,9 @@ ALL_DATASETS = """
   others are downloaded from OpenML or [GroupLens](https://grouplens.org/datasets/movielens/1m/). For datasets in the
   *data directory* (with their source), put `NAME.parquet` into the folder `--data-dir` or `LLPBENCH_DATA`.
 
-| dataset | question | rows | numeric+categorical features | classes (positive) | natural keys \
-| suites | licence | where |
-|---|---|---:|---:|---:|---|---|---|---|"""
+| dataset | question | rows | numeric+categorical features | classes | natural keys \
+| suites | where, licence |
+|---|---|---:|---:|---:|---|---|---|"""
 
 SOURCES = {
     "cces_2016": "`TV16`, R package stevedata",
@@ -218,7 +218,7 @@ suite.
 
 - OpenML defines target, types, missing values and ignored columns. With two classes, the later one in string order is
   positive.
-- The first run or `llpbench data fetch openml:31` downloads the dataset. Later runs need no network.
+- The first run or `llpbench data fetch openml:31` downloads the dataset.
 - To use a copy on another machine, put `openml-31.parquet` into that machine's cache or `--data-dir`. The last column
   of the file is the target.
 - Sparse datasets, and datasets without a default target or with a numeric target, are errors. For these, write a
@@ -261,7 +261,9 @@ def _is_on_board(suite: str, dataset: str) -> bool:
 
 def _dataset(spec: DatasetSpec, suites: list[str]) -> str:
     facts = built_in_facts()[spec.name]
-    share = "" if spec.positive is None else f" ({facts.classes[spec.positive] / facts.rows:.1%})"
+    classes = str(len(facts.classes))
+    if spec.positive is not None:
+        classes = f"{facts.classes[spec.positive] / facts.rows:.1%}"
     keys = (f"*{key}*" if key in spec.key_only else key for key in spec.natural_keys)
     source = spec.source.describe() if spec.source else f"data directory: {SOURCES.get(spec.name, '')}"
     if isinstance(spec.source, OpenML):
@@ -274,7 +276,7 @@ def _dataset(spec: DatasetSpec, suites: list[str]) -> str:
     licence = spec.licence.replace("CC BY 4.0", "CC-BY-4.0")
     cells = (
         *(f"`{spec.name}`", _cell(spec.summary), f"{facts.rows:,}", f"{len(facts.numeric)}+{len(facts.categorical)}"),
-        *(f"{len(facts.classes)}{share}", ", ".join(keys), ", ".join(suites), licence, source),
+        *(classes, ", ".join(keys), ", ".join(suites), f"{source}; {licence}"),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -310,25 +312,35 @@ def columns() -> str:
         COLUMNS_INTRODUCTION,
         *_columns_of_results(),
         "| `test_METRIC` | a [metric](#metrics) of the test rows, such as `test_log_loss` |",
-        "\n## Presets\n\n`--preset quick` is the default. `--preset paper` sets the paper's defaults instead, with at "
-        f"most {Protocol.epochs}\nepochs and patience {Protocol.patience}. The suite `paper` adds movielens_1m;\n"
-        "the first published boards lack it and road_safety.\n\n| option | paper |\n|---|---|",
-        *(f"| `{name}` | {str(value).replace(',', ', ')} |" for name, value in PRESETS["paper"].items()),
+        "\n## Presets\n",
+        _presets(),
         "\n## Criteria\n\nA criterion chooses the epoch. mPIoU is the mean over bags and classes of min(p, q) / "
         "max(p, q), with p the\npredicted and q the true proportion. Hard predictions count each row for its most "
         "probable class.\nRisks estimate the loss of rows from proportions: [`dsq`](methods.md#debiased-square), "
         "[`easyllp`](methods.md#easy-llp)."
-        "\n\n| criterion | regime | meaning | better |"
-        "\n|---|---|---|---|",
-        *(
-            f"| `{c.name}` | {c.regime} | {c.title} | {'higher' if c.maximise else 'lower'} |"
-            for c in CRITERIA.values()
-        ),
+        "\n\n| criterion (↓: lower is better) | regime | meaning |\n|---|---|---|",
+        *(f"| `{c.name}`{_arrow(c.maximise)} | {c.regime} | {c.title} |" for c in CRITERIA.values()),
         "\n## Metrics\n\nA metric scores predictions, on the test rows unless its meaning says otherwise.\n"
-        "\n| metric | meaning | better |\n|---|---|---|",
-        *(f"| `{m.name}` | {m.title} | {'higher' if m.maximise else 'lower'} |" for m in METRICS.values()),
+        "\n| metric (↓: lower is better) | meaning |\n|---|---|",
+        *(f"| `{m.name}`{_arrow(m.maximise)} | {m.title} |" for m in METRICS.values()),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _presets() -> str:
+    """Return the paragraph about presets."""
+    paper = {name: str(value).replace(",", ", ") for name, value in PRESETS["paper"].items()}
+    text = (
+        f"`--preset quick` is the default. `--preset paper` sets the paper's defaults: bags of {paper['bag-sizes']} rows, "
+        f"{paper['baggings']}; encoder {paper['encoders']}; pretraining {paper['pretraining']}; "
+        f"{paper['seeds']} seeds; at most {Protocol.epochs} epochs, patience {Protocol.patience}. Its datasets are {paper['datasets']}. "
+        "The suite `paper` adds movielens_1m; README's paper boards lack it and road_safety."
+    )
+    return textwrap.fill(text, 120)
+
+
+def _arrow(maximise: bool) -> str:
+    return "" if maximise else "↓"
 
 
 def _cell(text: str) -> str:
