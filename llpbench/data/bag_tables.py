@@ -70,10 +70,10 @@ class BagLabels:
     def sizes(self) -> IntArray | FloatArray:
         """Number of rows in each bag, or the sum of their weights [bags]."""
         inside = self.of_row >= 0
-        if self.weights is not None and (self.weights[inside] % 1).any():
-            return np.asarray(np.bincount(self.of_row[inside], self.weights[inside], len(self.names)), np.float64)
-        sums = np.bincount(self.of_row[inside], None if self.weights is None else self.weights[inside], len(self.names))
-        return np.asarray(sums.astype(np.int64))
+        weights = None if self.weights is None else self.weights[inside]
+        sums = np.bincount(self.of_row[inside], weights, len(self.names))
+        whole = weights is None or not (weights % 1).any()
+        return np.asarray(sums.astype(np.int64)) if whole else np.asarray(sums, np.float64)
 
     def rounding(self, published: FloatArray) -> FloatArray:
         """Return the rounding error [bags] of sums of printed weights compared with `published` [bags, columns].
@@ -291,7 +291,7 @@ class BagTable:
         values[np.isnan(values).any(axis=1)] = np.nan
         rows = labels.sizes.astype(np.float64)
         sampled = sampled or as_shares
-        whole = self._whole(values, rows, np.where(at >= 0, self._sizes[at], np.nan), sampled)
+        whole = self._whole(values, rows, at, sampled)
         if as_shares:
             values[~(whole > 0)] = np.nan
             whole = np.where(whole > 0, whole, 1.0)
@@ -330,14 +330,10 @@ class BagTable:
         at = self.rows_of(labels)
         return np.asarray((at >= 0) & ~np.isnan(self.values[at]).any(axis=1))
 
-    @property
-    def _sizes(self) -> FloatArray:
-        return np.full(len(self.names), np.nan) if self.sizes is None else self.sizes
-
-    def _whole(self, values: FloatArray, rows: FloatArray, sizes: FloatArray, sampled: bool) -> FloatArray:
+    def _whole(self, values: FloatArray, rows: FloatArray, at: IntArray, sampled: bool) -> FloatArray:
         """Return the size of each whole bag [bags]: as published, as the sum of its counts, or as its rows."""
         if self.sizes is not None:
-            return np.asarray(np.where(np.isnan(sizes), rows, sizes))
+            return np.asarray(np.where((at >= 0) & ~np.isnan(self.sizes[at]), self.sizes[at], rows))
         if sampled and self.is_counts:
             if values.shape[1] == 1:
                 raise LLPBenchError(
@@ -489,8 +485,7 @@ class BagTable:
         if self.columns is None or some.shape[1] < 2 or len(some) < _FEWEST_NEAR_TOTAL:
             return ""
         others = some.sum(axis=1, keepdims=True) - some
-        for place, column in enumerate(self.columns):
-            ratio = some[:, place] / others[:, place].clip(1e-9)
+        for place, (column, ratio) in enumerate(zip(self.columns, (some / others.clip(1e-9)).T, strict=True)):
             little = some.shape[1] > 2 and ratio.max() <= _MORE_THAN_OTHERS
             if ratio.min() >= 1 - _OFF_TOTAL and (little or _TOTAL_NAME.search(str(column))):
                 return (

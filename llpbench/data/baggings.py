@@ -153,8 +153,11 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
             raise LLPBenchError(f"option {option!r} in {text!r} has no value. Write {entry.name}:{option}=VALUE.")
         if option in options:
             raise LLPBenchError(f"option {option!r} is given twice in {text!r}. Give it once.")
-        options[option] = _convert(value, known[option], option, text)
-        _require_number(options[option], _ABOVE.get((entry.name, option), -math.inf), option, text)
+        options[option] = number = _convert(value, known[option], option, text)
+        above = _ABOVE.get((entry.name, option), -math.inf)
+        if isinstance(number, int | float) and not (math.isfinite(number) and number > above):
+            least = "" if math.isinf(above) else f" above {above:g}"
+            raise LLPBenchError(f"option {option!r} in {text!r} must be a finite number{least}, got {number}. Fix it.")
     options = {option: value for option, value in options.items() if value != known[option]}  # without defaults
     for option in needed_options(entry.name):
         if option not in options:
@@ -169,11 +172,8 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
 
 def format_bagging(name: str, options: Mapping[str, Any]) -> str:
     """Return the canonical text of a bagging for `parse_bagging`, with options in alphabetical order."""
-    parts = [name]
-    for option, value in sorted(options.items()):
-        values = value if isinstance(value, tuple) else (value,)
-        parts.append(f"{option}={'+'.join(map(str, values))}")
-    return ":".join(parts)
+    texts = {key: "+".join(map(str, value)) if isinstance(value, tuple) else value for key, value in options.items()}
+    return ":".join([name, *(f"{option}={text}" for option, text in sorted(texts.items()))])
 
 
 def _convert(value: str, default: object, option: str, text: str) -> Any:
@@ -190,13 +190,6 @@ def _convert(value: str, default: object, option: str, text: str) -> Any:
     except ValueError:
         expected = f"must be of type {kind.__name__}, got {value!r}"
         raise LLPBenchError(f"option {option!r} in {text!r} {expected}. Fix it.") from None
-
-
-def _require_number(value: Any, above: float, option: str, text: str) -> None:
-    """Raise `LLPBenchError` unless a number is finite and above a bound; `text` is the bagging as written."""
-    if isinstance(value, int | float) and not (math.isfinite(value) and value > above):
-        least = "" if math.isinf(above) else f" above {above:g}"
-        raise LLPBenchError(f"option {option!r} in {text!r} must be a finite number{least}, got {value}. Fix it.")
 
 
 def _require_own_sizes(given: Mapping[str, Any], text: str) -> None:

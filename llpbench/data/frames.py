@@ -37,25 +37,21 @@ def table_from_frame(
     Raises `DataError` for: a repeated column name, no rows, no features, an absent target, nulls or fewer than two
     classes in the target, numbers that cannot be classes, an infinite or wholly missing column, an unsupported type.
     """
-    columns = [str(column) for column in frame.columns]
-    repeated = sorted({column for column in columns if columns.count(column) > 1})
-    if repeated:
-        raise DataError(f"dataset {name!r} has two columns called {repeated[0]!r}. Rename one of them.")
+    columns, owner = [str(column) for column in frame.columns], f"dataset {name!r}"
+    _require_distinct(columns, owner)
     if target not in columns:
-        raise DataError(f"dataset {name!r} has no target column {target!r}. Its columns are: {', '.join(columns)}.")
+        raise DataError(f"{owner} has no target column {target!r}. Its columns are: {', '.join(columns)}.")
     if len(frame) == 0:
-        raise DataError(f"dataset {name!r} has no rows. Give a file with data.")
+        raise DataError(f"{owner} has no rows. Give a file with data.")
     if absent := [column for column in key_only if column not in columns]:
-        raise DataError(f"dataset {name!r} has no key column {absent[0]!r}. Its columns are: {', '.join(columns)}.")
+        raise DataError(f"{owner} has no key column {absent[0]!r}. Its columns are: {', '.join(columns)}.")
     features = [position for position, column in enumerate(columns) if column not in (target, *key_only)]
     if not features:
-        raise DataError(f"dataset {name!r} has no features, only its target {target!r}. Add feature columns.")
-    labels, classes = _labels(frame.iloc[:, columns.index(target)], name, target, positive)
-    numeric, categorical = read_features(frame.iloc[:, features], f"dataset {name!r}")
-    keys = {column: _frozen(_key(frame.iloc[:, columns.index(column)], name)) for column in key_only}
-    return Table(
-        **_features(numeric, categorical, len(frame)), name=name, labels=_frozen(labels), classes=classes, keys=keys
-    )
+        raise DataError(f"{owner} has no features, only its target {target!r}. Add feature columns.")
+    labels, classes = _labels(frame.iloc[:, columns.index(target)], owner, target, positive)
+    keys = {column: _frozen(_key(frame.iloc[:, columns.index(column)], owner)) for column in key_only}
+    read = _features(frame.iloc[:, features], owner)
+    return Table(**read, name=name, labels=_frozen(labels), classes=classes, keys=keys)
 
 
 def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequence[str], noise: float) -> Table:
@@ -89,9 +85,8 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
         classes = known.classes(None)
     except LLPBenchError as error:
         raise DataError(f"dataset {name!r}: {error}") from error
-    numeric, categorical = read_features(frame.drop(columns=[*by]), f"dataset {name!r}")
     return Table(
-        **_features(numeric, categorical, len(frame)),
+        **_features(frame.drop(columns=[*by]), f"dataset {name!r}"),
         name=name,
         labels=None,
         classes=tuple(map(str, classes)),
@@ -99,13 +94,12 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     )
 
 
-def _features(
-    numeric: dict[str, FloatArray], categorical: dict[str, tuple[IntArray, tuple[str, ...]]], rows: int
-) -> dict[str, Any]:
+def _features(frame: DataFrame, owner: str) -> dict[str, Any]:
     """Return the fields of a table that describe features."""
+    numeric, categorical = read_features(frame, owner)
     return {
-        "numeric": _stack(list(numeric.values()), rows, np.float64),
-        "categorical": _stack([codes for codes, _ in categorical.values()], rows, np.int64),
+        "numeric": _stack(list(numeric.values()), len(frame), np.float64),
+        "categorical": _stack([codes for codes, _ in categorical.values()], len(frame), np.int64),
         "numeric_names": tuple(numeric),
         "categorical_names": tuple(categorical),
         "categories": tuple(names for _, names in categorical.values()),
@@ -131,7 +125,7 @@ def read_features(
         if is_numeric(series, owner):
             numeric[column] = read_numbers(series, owner)
         else:
-            categorical[column] = _encode(series, owner)
+            categorical[column] = _encode(series)
     return numeric, categorical
 
 
@@ -142,10 +136,7 @@ def read_parquet(path: Path) -> DataFrame:
 
     try:
         with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            repeated = sorted({column for column in names if names.count(column) > 1})
-            if repeated:
-                raise DataError(f"file {str(path)!r} has two columns called {repeated[0]!r}. Rename one of them.")
+            _require_distinct(file.schema_arrow.names, f"file {str(path)!r}")
             return file.read().to_pandas()
     except DataError:
         raise
@@ -155,39 +146,37 @@ def read_parquet(path: Path) -> DataFrame:
         raise DataError(f"file {str(path)!r} cannot be read as parquet ({reason}). Replace it.") from error
 
 
-def _key(series: Series, name: str) -> NDArray[Any]:
+def _require_distinct(columns: list[str], owner: str) -> None:
+    if repeated := sorted({column for column in columns if columns.count(column) > 1}):
+        raise DataError(f"{owner} has two columns called {repeated[0]!r}. Rename one of them.")
+
+
+def _key(series: Series, owner: str) -> NDArray[Any]:
     """Return numbers `[rows]` that sort like the values, missing last: the numbers themselves, or ranks of texts."""
-    owner = f"dataset {name!r}"
     if is_numeric(series, owner):
         return read_numbers(series, owner)
-    codes, texts = _encode(series, owner)
+    codes, texts = _encode(series)
     return np.where(codes < 0, len(texts), codes)
 
 
-def _labels(series: Series, name: str, target: str, positive: str | None) -> tuple[IntArray, tuple[str, ...]]:
-    missing = int(series.isna().sum())
-    if missing:
-        raise DataError(f"dataset {name!r}: {missing:,} of {len(series):,} targets ({target!r}) are null. Drop them.")
-    owner = f"dataset {name!r}"
+def _labels(series: Series, owner: str, target: str, positive: str | None) -> tuple[IntArray, tuple[str, ...]]:
+    if missing := int(series.isna().sum()):
+        raise DataError(f"{owner}: {missing:,} of {len(series):,} targets ({target!r}) are null. Drop them.")
     if is_numeric(series, owner):
         values = series.to_numpy(dtype=np.float64)
-        broken = values[values != np.floor(values)]
-        if len(broken) or np.isinf(values).any():
-            example = broken[0] if len(broken) else values[np.isinf(values)][0]
+        if broken := [*values[values != np.floor(values)], *values[np.isinf(values)]]:
             raise DataError(
-                f"dataset {name!r}: target {target!r} must contain classes, got {example:g}. Convert it to classes."
+                f"{owner}: target {target!r} must contain classes, got {broken[0]:g}. Convert it to classes."
             )
-    labels, classes = _encode(series, owner)
+    labels, classes = _encode(series)
     if len(classes) < 2:
-        raise DataError(f"dataset {name!r}: every target ({target!r}) is {classes[0]!r}. There must be two classes.")
+        raise DataError(f"{owner}: every target ({target!r}) is {classes[0]!r}. There must be two classes.")
     if positive is None:
         return labels, classes
     if len(classes) > 2 or positive not in classes:
         few = ", ".join(classes[:10]) + (", ..." if len(classes) > 10 else "")
-        raise DataError(f"dataset {name!r}: {positive!r} is not one of two classes of {target!r}, which are: {few}.")
-    if classes[0] == positive:
-        return 1 - labels, (classes[1], classes[0])
-    return labels, classes
+        raise DataError(f"{owner}: {positive!r} is not one of two classes of {target!r}, which are: {few}.")
+    return (labels, classes) if classes[1] == positive else (1 - labels, classes[::-1])
 
 
 def is_numeric(series: Series, owner: str) -> bool:
@@ -222,8 +211,7 @@ def is_numeric(series: Series, owner: str) -> bool:
 def read_numbers(series: Series, owner: str) -> FloatArray:
     """Return a numeric column as float64 `[rows]`, NaN if missing."""
     values: FloatArray = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    infinite = np.flatnonzero(np.isinf(values))
-    if len(infinite):
+    if len(infinite := np.flatnonzero(np.isinf(values))):
         raise DataError(
             f"{owner}: column {str(series.name)!r} contains an infinite value, first in data row {infinite[0] + 1}. "
             "Replace it with a number or a null."
@@ -231,15 +219,12 @@ def read_numbers(series: Series, owner: str) -> FloatArray:
     return values
 
 
-def _encode(series: Series, owner: str) -> tuple[IntArray, tuple[str, ...]]:
+def _encode(series: Series) -> tuple[IntArray, tuple[str, ...]]:
     """Return codes `[rows]`, -1 if missing, and the categories in ascending order of their strings."""
-    is_numeric(series, owner)
     codes, names = factorized(series)
-    order = sorted(set(names))
-    rank = {text: index for index, text in enumerate(order)}
     # several values may have the same string (1 and "1"); code -1 selects the last entry
-    lookup = np.array([*(rank[text] for text in names), -1], dtype=np.int64)
-    return lookup[codes], tuple(order)
+    order, ranks = np.unique(np.array(names, dtype=object), return_inverse=True)
+    return np.append(ranks, -1)[codes], tuple(order)
 
 
 def _stack(columns: list[Any], rows: int, dtype: type) -> Any:

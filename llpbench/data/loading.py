@@ -85,12 +85,11 @@ def load_table(name: str, data_dir: str | Path | None = None, download: bool = T
 
 def provide(spec: DatasetSpec, data_dir: str | Path | None = None, download: bool = True) -> Location:
     """Return the location of a dataset, downloaded if necessary. Raises `DataError` if it is unavailable."""
-    place = locate(spec, data_dir)
-    if place is not None:
+    if (place := locate(spec, data_dir)) is not None:
         return place
     if not download or spec.remote is None:
         raise DataError(spec.absence)
-    return Location("cache", _download_dataset(spec))
+    return Location("cache", _download(spec.remote, spec))
 
 
 def find_local(name: str, data_dir: str | Path | None = None) -> Path | None:
@@ -101,9 +100,8 @@ def find_local(name: str, data_dir: str | Path | None = None) -> Path | None:
 
 def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | None:
     """Return the first local location of a dataset. Raises `DataError` if the given data directory does not exist."""
-    folder = _data_directory(data_dir)
     places: list[Location] = []
-    if folder is not None:
+    if (folder := _data_directory(data_dir)) is not None:
         places.append(Location("data-dir", folder / file_name(spec.name)))
         if spec.remote is not None and spec.remote.archive:
             places.append(Location("data-dir", folder / spec.remote.archive))
@@ -142,23 +140,28 @@ def _cache_path(name: str) -> Path:
     return cache_directory() / "datasets" / file_name(name)
 
 
-def _download_dataset(spec: DatasetSpec) -> Path:
+def _download(source: Source, spec: DatasetSpec) -> Path:
     """Download, check and cache a dataset unless it is cached, and return the cached file.
 
     Processes take turns, and the file is written completely or not at all.
     """
     from filelock import FileLock
 
-    assert spec.remote is not None
     path = _cache_path(spec.name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock")):
             if not path.exists():
-                frame = spec.frame(_download(spec.remote, spec), spec.remote.describe())
-                spec.tabulate(frame, spec.remote.describe())
+                frame = spec.frame(source.download(), source.describe())
+                spec.tabulate(frame, source.describe())
                 with replaced(path) as file:
                     frame.to_parquet(file, index=False, compression="zstd")
+    except UnreachableError as error:
+        last = " (the target as its last column)" if spec.target == LAST_COLUMN else ""
+        raise DataError(
+            f"{error} Try again, or put {file_name(spec.name)}{last} into a folder and name it: --data-dir DIR, or "
+            "LLPBENCH_DATA=DIR."
+        ) from error
     except OSError as error:
         raise _unwritable(path, error) from error
     return path
@@ -172,28 +175,25 @@ def _unwritable(path: Path, error: OSError) -> DataError:
     )
 
 
-def _download(source: Source, spec: DatasetSpec) -> DataFrame:
-    try:
-        return source.download()
-    except UnreachableError as error:
-        file = file_name(spec.name) + (" (the target as its last column)" if spec.target == LAST_COLUMN else "")
-        raise DataError(
-            f"{error} Try again, or put {file} into a folder and name it: --data-dir DIR, or LLPBENCH_DATA=DIR."
-        ) from error
-
-
-_STATED = ("summary", "licence")
-"""what OpenML states about a dataset, in the attributes of a cached frame, beside `facts` of its table"""
-
-
 @dataclass(frozen=True)
 class _OpenMLById(OpenML):
     """A dataset of OpenML with its default target, types and missing values."""
 
     def download(self) -> DataFrame:
-        """Return the features in OpenML's order, then the target. Raises `DataError` on failure or without classes."""
+        """Return the features in OpenML's order, then the target.
+
+        Raises `DataError` on failure, and unless there is a single default target that holds classes.
+        """
         dataset, frame = self.ask()
-        target = self._target(dataset.default_target_attribute, frame)
+        target, what = dataset.default_target_attribute, self.describe()
+        remedy = "Declare it in a file with classes of your choice, for --plugin."
+        if not target:
+            raise DataError(f"{what} has no default target. {remedy}")
+        if target not in frame.columns:
+            columns = one_line(", ".join(map(str, frame.columns)))
+            raise DataError(f"{what} has the default target {target!r}, but the columns {columns}. {remedy}")
+        if is_numeric(frame[target], what):
+            raise DataError(f"{what} has the default target {target!r}, which is numeric. {remedy}")
         frame = frame[[*(column for column in frame.columns if column != target), target]]
         table = table_from_frame(frame, name=f"{OPENML}{self.id}", target=target)
         frame.attrs = {
@@ -202,18 +202,6 @@ class _OpenMLById(OpenML):
             "facts": asdict(Facts.of(table)),
         }
         return frame
-
-    def _target(self, target: str | None, frame: DataFrame) -> str:
-        """Return the default target. Raises `DataError` if there are none or several, or if it is absent or numeric."""
-        what, remedy = self.describe(), "Declare it in a file with classes of your choice, for --plugin."
-        if not target:
-            raise DataError(f"{what} has no default target. {remedy}")
-        if target not in frame.columns:
-            columns = one_line(", ".join(map(str, frame.columns)))
-            raise DataError(f"{what} has the default target {target!r}, but the columns {columns}. {remedy}")
-        if is_numeric(frame[target], what):
-            raise DataError(f"{what} has the default target {target!r}, which is numeric. {remedy}")
-        return target
 
 
 def declared(number: str) -> Mapping[str, Any]:
@@ -265,8 +253,8 @@ def _ident(prefix: str, number: str) -> int:
 
 def _files(name: str, data_dir: str | Path | None = None) -> list[Path]:
     """Return the possible files of a dataset, in the order of look-up."""
-    folder = _data_directory(data_dir)
-    return [*([folder / file_name(name)] if folder is not None else []), _cache_path(name)]
+    folder, cached = _data_directory(data_dir), _cache_path(name)
+    return [cached] if folder is None else [folder / file_name(name), cached]
 
 
 @lru_cache(maxsize=256)
@@ -278,7 +266,7 @@ def _stated(path: Path, modified: int, size: int) -> Mapping[str, Any]:
 
     try:
         attributes = json.loads((pq.read_schema(path).metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
-        stated = {name: str(attributes[name]) for name in _STATED}
+        stated = {name: str(attributes[name]) for name in ("summary", "licence")}
         return {**stated, "facts": Facts.read(attributes["facts"])}
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError):
         return {}
@@ -303,12 +291,10 @@ class _CatalogueEntry:
         return self.spec.source.describe() if self.spec.source else ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Findings:
+@dataclass(frozen=True)
+class _Findings(_CatalogueEntry):
     """Results of `verify` for one dataset."""
 
-    spec: DatasetSpec
-    location: Location | None
     fingerprint: str = ""
     """`Table.fingerprint`, which is equal for files with equal data; "" if there is a problem"""
     problem: str = ""
@@ -339,12 +325,12 @@ def verify(name: str, data_dir: str | Path | None = None) -> _Findings:
     spec = dataset_spec(name)
     location = locate(spec, data_dir)
     if location is None:
-        return _Findings(spec=spec, location=None, problem=spec.absence)
+        return _Findings(spec, None, problem=spec.absence)
     try:
         table = location.read(spec)
     except (DataError, OSError) as error:
-        return _Findings(spec=spec, location=location, problem=str(error))
-    return _Findings(spec=spec, location=location, fingerprint=table.fingerprint)
+        return _Findings(spec, location, problem=str(error))
+    return _Findings(spec, location, table.fingerprint)
 
 
 @dataclass(frozen=True)

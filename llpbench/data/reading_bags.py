@@ -46,12 +46,10 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
             f"bags must contain the label of each row's bag, in an array, series or frame, got {bags!r}"
             + (f". Use bags=X[{bags!r}]." if column else "")
         )
-    rows = len(features)
     bags = bags.to_frame(index=False) if isinstance(bags, pd.MultiIndex) else bags
-    frame = bags if isinstance(bags, pd.DataFrame) else None
-    if frame is None and np.ndim(bags) == 2 and isinstance(bags, np.ndarray):
-        frame = pd.DataFrame(bags)
-    if len(bags) != rows:
+    is_matrix = isinstance(bags, np.ndarray) and bags.ndim == 2
+    frame = pd.DataFrame(bags) if is_matrix else bags if isinstance(bags, pd.DataFrame) else None
+    if len(bags) != (rows := len(features)):
         advice = "Give the bag of each row."
         if isinstance(bags, pd.Series | pd.DataFrame) and isinstance(features, pd.DataFrame) and bags.index.is_unique:
             advice = "Give bags.loc[X.index]." if features.index.isin(bags.index).all() else advice
@@ -69,14 +67,12 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
         codes, uniques = pd.factorize(labels)
     except TypeError as error:
         raise LLPBenchError(f"bags must be labels such as numbers or texts, got {error}") from error
-    names = list(uniques.tolist())
+    names = uniques.tolist()
     try:
         order = sorted(range(len(names)), key=names.__getitem__)
     except TypeError:
         order = list(range(len(names)))
-    place = np.empty(len(names) + 1, dtype=np.int64)
-    place[order] = np.arange(len(names))
-    place[-1] = -1
+    place = np.append(np.argsort(order), -1)
     _require_exact(labels if frame is None or frame.shape[1] == 1 else frame)
     columns = None if frame is None else list(frame.columns)
     return BagLabels(place[codes], [names[number] for number in order], columns, weights)
@@ -84,9 +80,7 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
 
 def _require_exact(labels: pd.Series | pd.DataFrame | pd.Index) -> None:
     """Raise `LLPBenchError` for floats that are so large that different identifiers may be equal."""
-    for column in (
-        [labels] if not isinstance(labels, pd.DataFrame) else [labels.iloc[:, n] for n in range(labels.shape[1])]
-    ):
+    for _, column in labels.items() if isinstance(labels, pd.DataFrame) else [(None, labels)]:
         if column.dtype.kind == "f" and (large := np.asarray(column)[np.abs(np.asarray(column)) >= _EXACT]).size:
             raise LLPBenchError(
                 f"bags must be exact identifiers, got floats such as {large[0]:.0f}, which are too large to "
@@ -102,8 +96,8 @@ def _require_same_order(what: str, given: pd.Index, rows: pd.Index) -> None:
     """
     if given.equals(rows) or len(given) != len(rows) or not len(given.intersection(rows)):
         return
-    first = next((place for place, (entry, row) in enumerate(zip(given, rows, strict=True)) if entry != row), None)
-    if first is None:
+    differ = (place for place, (entry, row) in enumerate(zip(given, rows, strict=True)) if entry != row)
+    if (first := next(differ, None)) is None:
         return
     same = given.is_unique and rows.is_unique and not len(given.difference(rows))
     reordered = f"{what}.loc[X.index], or " if given.is_unique and not len(rows.difference(given)) else ""
@@ -127,11 +121,9 @@ def column_of_rows(given: Any, X: Any, what: str, advice: str) -> pd.Series:  # 
         raise LLPBenchError(
             f"{argument(what)} must have an entry for each of the {len(X):,} rows, got {len(values):,}. {advice}"
         )
-    return (
-        values.reset_index(drop=True)
-        if isinstance(values, pd.Series)
-        else pd.Series(values, dtype=object if isinstance(values, list | tuple) else None)
-    )
+    if isinstance(values, pd.Series):
+        return values.reset_index(drop=True)
+    return pd.Series(values, dtype=object if isinstance(values, list | tuple) else None)
 
 
 def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any = None) -> BagTable:
@@ -245,8 +237,7 @@ def _by_bag(
                 "ascending order of bags, or a mapping from bag to entry."
             )
         _require_clear_order(what, names, labels.of_row)
-    repeated = pd.Index(names, tupleize_cols=False).duplicated()
-    if repeated.any():
+    if (repeated := pd.Index(names, tupleize_cols=False).duplicated()).any():
         again = names[int(repeated.argmax())]
         raise LLPBenchError(f"{what} must have one entry for each bag, got two for {again!r}. Remove one of them.")
     return names, read(values, what)
@@ -281,13 +272,10 @@ def _has_entries(given: Any) -> bool:
 def _wide(series: pd.Series, what: str) -> pd.DataFrame:
     """Return one column per class from a series by bag and class. A class that a bag does not list has count 0."""
     index = series.index
-    nameless = int(np.any([np.asarray(codes) < 0 for codes in index.codes], axis=0).sum())
-    if nameless:
-        raise LLPBenchError(
-            f"{nameless:,} of {len(series):,} {what} {verb(nameless)} no bag or no class. Fill in both."
-        )
-    repeated = index.duplicated()
-    if repeated.any():
+    if nameless := int(np.any([np.asarray(codes) < 0 for codes in index.codes], axis=0).sum()):
+        lack = f"{nameless:,} of {len(series):,} {what} {verb(nameless)}"
+        raise LLPBenchError(f"{lack} no bag or no class. Fill in both.")
+    if (repeated := index.duplicated()).any():
         *bag, label = index[int(repeated.argmax())]
         name = bag[0] if len(bag) == 1 else tuple(bag)
         raise LLPBenchError(f"{what} have two entries for class {label!r} of bag {name!r}. Remove one of them.")
@@ -305,12 +293,9 @@ def _wide(series: pd.Series, what: str) -> pd.DataFrame:
 
 def _numbers(values: Any, what: str) -> FloatArray:
     """Return values as an array [bags, columns]."""
-    array: FloatArray
     try:
-        if isinstance(values, pd.DataFrame | pd.Series):
-            array = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        else:
-            array = np.asarray(pd.DataFrame(list(values)).to_numpy(dtype=np.float64, na_value=np.nan))
+        frame = values if isinstance(values, pd.DataFrame | pd.Series) else pd.DataFrame(list(values))
+        array: FloatArray = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
         texts = [name for name in getattr(values, "columns", ()) if not pd.api.types.is_numeric_dtype(values[name])]
         hint = f" If {texts[0]!r} names the bags, give {what}=frame.set_index({texts[0]!r})." if texts else ""

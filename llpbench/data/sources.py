@@ -33,8 +33,6 @@ _ATTEMPTS = 3
 PATIENCE = 5.0
 """seconds to wait for a connection to OpenML"""
 
-_GROUPLENS = "https://files.grouplens.org/datasets/movielens"
-
 
 class UnreachableError(DataError):
     """A source that does not answer, or not with its data; `loading` adds the remedy."""
@@ -92,10 +90,8 @@ class OpenML:
 
     id: int
 
-    @property
-    def archive(self) -> str:
-        """Always "": OpenML provides no file to put into the data directory."""
-        return ""
+    archive = ""
+    """always empty: OpenML provides no file to put into the data directory"""
 
     def describe(self) -> str:
         """Return the source in a few words, for lists."""
@@ -132,7 +128,7 @@ class GroupLens:
     """A MovieLens archive of grouplens.org, such as `ml-1m.zip`: ratings joined with users and movies."""
 
     archive: str
-    server: str = _GROUPLENS
+    server: str = "https://files.grouplens.org/datasets/movielens"
 
     def describe(self) -> str:
         """Return the source in a few words, for lists."""
@@ -203,9 +199,9 @@ def _openml_client() -> Iterator[Any]:
                 "Install it (pip install openml), or point --data-dir or LLPBENCH_DATA to local copies."
             ) from error
         before = openml.config.get_config_as_dict()
-        skip = os.environ.get("OPENML_SKIP_PARQUET")
         openml.config.set_root_cache_directory(str(folder))
         openml.config.connection_n_retries = min(before["connection_n_retries"], _ATTEMPTS)
+        skip = os.environ.get("OPENML_SKIP_PARQUET")
         # ARFF, not parquet: its checksum is verified, and a single format gives the same types and fingerprint.
         os.environ["OPENML_SKIP_PARQUET"] = "true"
         try:
@@ -236,10 +232,9 @@ def _require_connection(url: str) -> None:
     def connect() -> None:
         try:
             socket.create_connection((host, port), PATIENCE).close()
+            answers.put(None)
         except OSError as error:
             answers.put(error)
-        else:
-            answers.put(None)
 
     threading.Thread(target=connect, daemon=True).start()  # a thread, since looking up a name has no time limit
     try:
@@ -253,8 +248,7 @@ def _require_connection(url: str) -> None:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Silence warnings and log lines of other packages."""
-    root = logging.getLogger()
-    silence = logging.NullHandler()
+    root, silence = logging.getLogger(), logging.NullHandler()
     level = root.manager.disable
     root.addHandler(silence)  # otherwise logging.warning() in the client would add a permanent handler
     logging.disable(logging.WARNING)

@@ -154,10 +154,8 @@ class DatasetSpec:
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise DataError(f"dataset {self.name!r} cannot be made from {origin} ({reason}). {self._remedy}") from error
         if not hasattr(frame, "columns"):
-            kind = type(frame).__name__
-            raise DataError(
-                f"the function of dataset {self.name!r} returned {kind}, not a data frame. Let it return one."
-            )
+            what = f"{type(frame).__name__}, not a data frame"
+            raise DataError(f"the function of dataset {self.name!r} returned {what}. Let it return one.")
         if self.facts is None or self.target == LAST_COLUMN:
             return frame
         order = [*self.facts.columns, *self.key_only, *([self.target] if self.target else self.by)]
@@ -165,8 +163,9 @@ class DatasetSpec:
 
     def tabulate(self, frame: DataFrame, origin: str) -> Table:
         """Return the table of a prepared frame, checked against the declaration."""
-        if self.bags is not None:
-            table = table_from_bags(frame, self._bag_table(), name=self.name, by=self.by, noise=self.noise)
+        if (source := self.bags) is not None:
+            bags = source.make() if isinstance(source, Generated) else read_parquet(source.within(self.folder))
+            table = table_from_bags(frame, bags, name=self.name, by=self.by, noise=self.noise)
         else:
             target = str(frame.columns[-1]) if self.target == LAST_COLUMN and len(frame.columns) else self.target
             table = table_from_frame(
@@ -209,21 +208,13 @@ class DatasetSpec:
             path = self.source.within(self.folder)
             return f"dataset {self.name!r} has no file {str(path)!r}. Fix the path in its declaration."
         in_checkout = ", or to datasets/embedded of a checkout of llpbench" if self.redistributable else ""
-        fetch = (
-            f"Fetch it from {self.source.describe()} (llpbench data fetch {self.name}), or point"
-            if self.source
-            else "Point"
-        )
+        fetch = "Point"
+        if self.source:
+            fetch = f"Fetch it from {self.source.describe()} (llpbench data fetch {self.name}), or point"
         return (
             f"dataset {self.name!r} is not on this machine. {fetch} --data-dir or LLPBENCH_DATA to a folder with "
             f"{file_name(self.name)}{in_checkout}."
         )
-
-    def _bag_table(self) -> DataFrame:
-        if isinstance(self.bags, Generated):
-            return self.bags.make()
-        assert self.bags is not None
-        return read_parquet(self.bags.within(self.folder))
 
     @property
     def _remedy(self) -> str:
@@ -260,10 +251,8 @@ def _faults(given: dict[str, Any]) -> Iterator[str]:
         if fact not in known:
             yield f"declares the unknown argument {fact!r}. {hint(fact, known)}Available: {', '.join(known)}."
     if not given.get("target") and not (given.get("bags") and given.get("by")):
-        yield (
-            "does not declare its 'target'. Add it, or add 'bags' with known counts, and the columns 'by' that "
-            "identify them."
-        )
+        advice = "Add it, or add 'bags' with known counts, and the columns 'by' that identify them."
+        yield f"does not declare its 'target'. {advice}"
     if given.get("target") and given.get("bags"):
         yield "declares a 'target' and 'bags': leave out one of them."
     if given.get("key_only") and given.get("bags"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -41,13 +41,9 @@ def _split_rows(labels: IntArray, seed: int, name: str) -> Split:
     counts = np.bincount(labels).astype(np.int64)
     test_counts = _apportion(counts, part_size)
     validation_counts = _apportion(counts - test_counts, part_size)
-    train, validation, test = [], [], []
-    for label, (for_test, for_validation) in enumerate(zip(test_counts, validation_counts, strict=True)):
-        rows = shuffled(np.flatnonzero(labels == label), rng)
-        end = for_test + for_validation
-        test.append(rows[:for_test])
-        validation.append(rows[for_test:end])
-        train.append(rows[end:])
+    borders = np.column_stack([test_counts, test_counts + validation_counts])
+    by_class = [np.split(shuffled(np.flatnonzero(labels == label), rng), ends) for label, ends in enumerate(borders)]
+    test, validation, train = zip(*by_class, strict=True)
     return Split(*(shuffled(np.concatenate(part), rng) for part in (train, validation, test)))
 
 
@@ -140,17 +136,18 @@ def _own_sizes(
         bags = {part: bagged(getattr(split, part), streams[part]) for part in PARTS}
     if (least, most) == (OWN_SIZES["least"], OWN_SIZES["most"]):
         return split, bags, None
-    limited_bags = {}
+    limited: dict[str, IntArray] = {}
+    rests: dict[str, Rest] = {}
     for part in PARTS:
         share = 1 if by == "bags" or part == "train" else _TIMES  # validation and test bags are eight times smaller
         limits = (math.ceil(least / share), math.ceil(most / share))
-        limited_bags[part] = _limited(bags[part], streams[part], least=limits[0], most=limits[1], rest=rest)
-        if not len(limited_bags[part].bags):
+        limited[part], rests[part] = _limited(bags[part], streams[part], least=limits[0], most=limits[1], rest=rest)
+        if not len(limited[part]):
             raise LLPBenchError(
                 f"bagging {format_bagging(name, options)!r} leaves no bag with at least {limits[0]} rows in the "
                 f"{part} part of {table.name!r}. Choose a smaller least."
             )
-    return split, {part: of_part.bags for part, of_part in limited_bags.items()}, limited_bags["train"].rest
+    return split, limited, rests["train"]
 
 
 def _stream(
@@ -163,8 +160,7 @@ def _some(bags: IntArray, number: int, rng: Generator, what: str) -> IntArray:
     """Return `number` of the bags, in their order. Raises `LLPBenchError` if there are fewer."""
     if number > len(bags):
         raise LLPBenchError(too_few_bags(what, len(bags), number))
-    chosen = bags[np.sort(shuffled(np.arange(len(bags)), rng)[:number])]
-    return chosen[:, : int((chosen >= 0).sum(axis=1).max())]
+    return _trimmed(bags[np.sort(shuffled(np.arange(len(bags)), rng)[:number])])
 
 
 def too_few_bags(what: str, number: int, wanted: int) -> str:
@@ -223,26 +219,22 @@ def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int | None)
         raise LLPBenchError(f"{place} put {len(inside) - len(unique)} rows into more than one bag. Fix it.")
     if not np.isin(unique, rows).all():
         raise LLPBenchError(f"{place} returned rows that were not passed to it. Fix it.")
-    if not (bags >= 0).any(axis=1).all() or len(bags) == 0:
+    sizes = (bags >= 0).sum(axis=1)
+    if not sizes.all() or len(bags) == 0:
         raise LLPBenchError(f"{place} returned an empty bag, or none at all. Fix it.")
     if size is not None and (bags.shape[1] != size or len(inside) < bags.size):
         raise LLPBenchError(
-            f"{place} must make bags of {size} rows, got {(bags >= 0).sum(axis=1).min()} to "
-            f"{(bags >= 0).sum(axis=1).max()}. Remove the parameter `size` to make bags of varying sizes."
+            f"{place} must make bags of {size} rows, got {sizes.min()} to {sizes.max()}. Remove the parameter `size` "
+            "to make bags of varying sizes."
         )
     return bags.astype(np.int64)
 
 
-class _Limited(NamedTuple):
-    """Bags within their limits."""
+def _limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str) -> tuple[IntArray, Rest]:
+    """Limit bags `[bags, longest]` to between `least` and `most` rows (0: no limit); return them and the rest.
 
-    bags: IntArray
-    """[bags, longest] rows, padded with -1; [0, 0] without any bags"""
-    rest: Rest
-
-
-def _limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str) -> _Limited:
-    """Limit bags `[bags, longest]` to between `least` and `most` rows (0: no limit); return them and the rest."""
+    The result is [0, 0] without any bags.
+    """
     inside: list[IntArray] = []
     over: list[IntArray] = [np.empty(0, dtype=np.int64)]
     for padded in bags:
@@ -256,15 +248,11 @@ def _limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str
     size = most or len(left)
     pools = [left[start : start + size] for start in range(0, len(left), size)] if rest == "pool" else []
     pools = [pool for pool in pools if len(pool) >= least]
-    pooled = sum(map(len, pools))
-    return _Limited(_padded([*inside, *pools]), Rest(dropped=len(left) - pooled, pooled=pooled))
-
-
-def _padded(bags: list[IntArray]) -> IntArray:
-    padded = np.full((len(bags), max(map(len, bags), default=0)), -1, dtype=np.int64)
-    for place, bag in zip(padded, bags, strict=True):
+    pooled, limited = sum(map(len, pools)), [*inside, *pools]
+    padded = np.full((len(limited), max(map(len, limited), default=0)), -1, dtype=np.int64)
+    for place, bag in zip(padded, limited, strict=True):
         place[: len(bag)] = bag
-    return padded
+    return padded, Rest(dropped=len(left) - pooled, pooled=pooled)
 
 
 def _split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[str, IntArray]]:
@@ -278,8 +266,8 @@ def _split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[
     sizes = (bags >= 0).sum(axis=1)
     tenth = sizes.sum() / 10
     order = shuffled(np.arange(len(bags)), rng)
-    chosen: dict[str, list[int]] = {"test": [], "validation": [], "train": [int(n) for n in order if sizes[n] > tenth]}
-    waiting = [int(n) for n in order if sizes[n] <= tenth]
+    waiting = order[sizes[order] <= tenth].tolist()
+    chosen: dict[str, list[int]] = {"test": [], "validation": [], "train": order[sizes[order] > tenth].tolist()}
     for part in ("test", "validation"):
         rows = 0
         while waiting and abs(rows + sizes[waiting[0]] - tenth) <= abs(rows - tenth):

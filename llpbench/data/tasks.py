@@ -37,11 +37,8 @@ def build_task(
     rows = scaler(table.numeric[train_rows], table.categorical[train_rows])
 
     noise = 0.0 if table.published is None else table.published.noise
-
-    def bagged(bags: IntArray) -> BaggedRows:
-        return BaggedRows(rows, _positions(bags, train_rows, len(table)), _bag_counts(table, bags), noise)
-
-    bags = bagged(assignment.train)
+    index = _positions(assignment.train, train_rows, len(table))
+    bags = BaggedRows(rows, index, _bag_counts(table, assignment.train), noise)
     validation = _holdout(table, scaler, assignment.split.validation, assignment.validation)
     trained_on = {
         "bags": lambda: bags,

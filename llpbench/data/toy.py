@@ -55,15 +55,11 @@ def pure_bags(classes: int) -> tuple[Table, Assignment]:
     """Return well-separated Gaussians in bags of one class each, from which everything can be learned."""
     rng, rows, size = np.random.default_rng(0), 480, 8
     labels = np.sort(np.arange(rows) % classes)
-    table = Table(
+    table = replace(
+        _without_categories(toy_table(rows, classes)),
         name="pure",
         numeric=rng.normal(size=(rows, 3)) + 4.0 * np.eye(classes, 3)[labels],
-        categorical=np.zeros((rows, 0), np.int64),
         labels=labels,
-        numeric_names=("a", "b", "c"),
-        categorical_names=(),
-        categories=(),
-        classes=tuple(map(str, range(classes))),
     )
     bags = rng.permutation(np.arange(rows).reshape(-1, size))
     return table, _cut(bags, [40, 50])
@@ -93,12 +89,15 @@ def awkward_tables(rows: int = 400) -> dict[str, tuple[Table, Assignment]]:
         categorical_names=("d", "e", "f", "g"),
         categories=(*table.categories, ("0",), tuple(map(str, range(10_000)))),
     )
-    numbers = replace(table, categorical=table.categorical[:, :0], categorical_names=(), categories=())
     return {
         "missing, constant and unseen values": (full, assignment),
-        "numbers alone": (numbers, assignment),
+        "numbers alone": (_without_categories(table), assignment),
         "categories alone": (replace(table, numeric=table.numeric[:, :0], numeric_names=()), assignment),
     }
+
+
+def _without_categories(table: Table) -> Table:
+    return replace(table, categorical=table.categorical[:, :0], categorical_names=(), categories=())
 
 
 def _cut(bags: IntArray, borders: list[int]) -> Assignment:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -20,7 +20,7 @@ from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.overview import Standings
 from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import Leaderboards
-from llpbench.report.wording import HEADLINE, protocol_text, sentence
+from llpbench.report.wording import HEADLINE, bags_words, protocol_text, sentence
 from llpbench.results.frame import NO_PROTOCOL, NO_STALE_RUNS, configuration, tidy, value_of
 from llpbench.results.journal import agree, contains, dispute, settle
 from llpbench.results.merging import SHIPPED, shipped_cells
@@ -48,20 +48,13 @@ class _Comparison:
     yours: frozenset[str]
     """ids of your runs that count"""
     differences: tuple[str, ...]
-    """differences between your methods and named ones on the first board, one line each"""
+    """differences between your methods and named ones without labels of rows, one line each"""
     remarks: tuple[str, ...]
     """repeated runs, and reasons why results are on different boards; one line each"""
 
     def ranks(self) -> list[str]:
-        """Return the ranks of your methods on the first board, or the options that complete their runs."""
-        if not self.leaderboards.boards:
-            return []
-        board = _board_of(self.leaderboards, self.yours)
-        ranks = board.entries["rank"]
-        entries = sorted(_entries_of(board, self.yours), key=lambda n: (ranks[n] is None, ranks[n] or 0))
-        hidden = len(entries) - _MOST_YOURS
-        more = [f"and {hidden} more of yours"] if hidden > 0 else []
-        return [*(_rank_line(board, entry) for entry in entries[:_MOST_YOURS]), *more]
+        """Return the ranks of your methods without labels of rows, or the options that complete their runs."""
+        return _on_boards(self.leaderboards, self.yours, lambda board: _ranks(board, self.yours))
 
 
 def compare(
@@ -101,8 +94,8 @@ def compare(
     )
     shown = replace(joint, boards=boards, unlabelled=unlabelled)
     methods = {record["spec"]["method"] for record in counting.values()}
-    told = tuple(_named_differences(_board_of(shown, own), own, rivals, methods)) if boards else ()
-    return _Comparison(shown, own, told, tuple(map(clean, dict.fromkeys(remarks))))
+    told = _on_boards(shown, own, lambda board: _named_differences(board, own, rivals, methods))
+    return _Comparison(shown, own, tuple(told), tuple(map(clean, dict.fromkeys(remarks))))
 
 
 def _without_ablations(published: Mapping[str, Record], yours: Mapping[str, Record]) -> dict[str, Record]:
@@ -126,10 +119,33 @@ def _without_ablations(published: Mapping[str, Record], yours: Mapping[str, Reco
     }
 
 
-def _board_of(leaderboards: Leaderboards, own: Collection[str]) -> Board:
-    """Return the first main board on which a run of yours has a value, or the first board."""
-    boards = leaderboards.main_boards()
-    return next((b for b in boards if b.runs["value"][b.runs["run"].isin([*own])].notna().any()), boards[0])
+def _on_boards(
+    leaderboards: Leaderboards, own: Collection[str], lines_of: Callable[[Board], Iterable[str]]
+) -> list[str]:
+    """Return lines on the first board of each kind of bags on which a run of yours has a value, or on the first board.
+
+    Boards without labels of rows come first. Lines on one of several boards begin with its kind of bags.
+    """
+    groups = leaderboards.groups()
+    boards = [*(group["mpiou"] for group in groups if "mpiou" in group), *(next(iter(of.values())) for of in groups)]
+    chosen: dict[str, Board] = {}
+    for board in boards:
+        if board.runs["value"][board.runs["run"].isin([*own])].notna().any():
+            chosen.setdefault(board.bagging, board)
+    lines = []
+    for board in [*chosen.values()] or boards[:1]:
+        kind = f"{sentence(bags_words(board.bagging))[:-1]}: " if len(chosen) > 1 else ""
+        lines += [f"{kind}{line}" for line in lines_of(board)]
+    return lines
+
+
+def _ranks(board: Board, own: Collection[str]) -> Iterator[str]:
+    """Yield the ranks of your methods on a board, best first."""
+    ranks = board.entries["rank"]
+    entries = sorted(_entries_of(board, own), key=lambda n: (ranks[n] is None, ranks[n] or 0))
+    yield from (_rank_line(board, entry) for entry in entries[:_MOST_YOURS])
+    if (hidden := len(entries) - _MOST_YOURS) > 0:
+        yield f"and {hidden} more of yours"
 
 
 def _named_differences(

@@ -70,10 +70,7 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     status `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input) are raised.
     """
     with at_work(cell, environment) as machine:
-        declared = METHODS.get(cell.method)
-        with restored(f"method {cell.method}"):
-            method = declared(read_params(declared.Params, cell.params, owner=cell.method))
-        return _compute(cell, seeds, environment, method, machine, on_epoch)
+        return _compute(cell, seeds, environment, machine, on_epoch)
 
 
 @contextmanager
@@ -108,37 +105,37 @@ def limit_threads(number: int) -> Iterator[None]:
 
 
 def _compute(
-    cell: Cell,
-    seeds: Sequence[int],
-    environment: Environment,
-    method: Method | DirectMethod,
-    machine: Machine,
-    on_epoch: _OnEpoch,
+    cell: Cell, seeds: Sequence[int], environment: Environment, machine: Machine, on_epoch: _OnEpoch
 ) -> list[Record]:
+    declared = METHODS.get(cell.method)
+    with restored(f"method {cell.method}"):
+        method = declared(read_params(declared.Params, cell.params, owner=cell.method))
     facts = cell_facts(cell)  # before training, which later edits of the sources do not affect
     clock = time.perf_counter()
     tasks = {seed: make_task(cell, seed, method.supervision, environment.data_dir) for seed in seeds}
     data_seconds = (time.perf_counter() - clock) / len(tasks)
+    results: list[SeedResult] = []
     if isinstance(method, DirectMethod):
-        # one object per seed: state from one seed would leak, since its training rows are test rows of another seed
-        results = [_fit_alone(cell, method, seed, task) for seed, task in tasks.items()]
+        for seed, task in tasks.items():
+            Machine().reset_peak_memory()
+            with restored(f"method {cell.method}"):
+                # a new object: state from one seed would leak, since its training rows are test rows of another seed
+                results.append(fit_direct(declared(method.params), seed, task))
     else:
-        results, keep = [], environment.predictions is not None
+        keep = environment.predictions is not None
         machine, most, pretrain = prepared(cell, tasks, environment, machine, on_epoch)
         most = most and max(most // cell.ensemble, 1)
         for group in populations(tasks, (cell.protocol or Protocol()).bags_per_step, most):
             results += _train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
     if environment.predictions is not None:
         classes = load_table(cell.dataset, environment.data_dir).classes
-        for result in results:
-            if result.status == "ok":
-                file = Path(environment.predictions) / f"{cell.run_id(result.seed)}.parquet"
-                try:
-                    _keep_predictions(file, result.predicted, tasks[result.seed], classes)
-                except LLPBenchError as error:  # the result must not be lost with its prediction file
-                    warnings.warn(str(error), stacklevel=1)
-    hardware = machine.hardware(environment.threads, cell.precision)
-    shared = {**facts, "hardware": hardware}
+        for result in (result for result in results if result.status == "ok"):
+            file = Path(environment.predictions) / f"{cell.run_id(result.seed)}.parquet"
+            try:
+                _keep_predictions(file, result.predicted, tasks[result.seed], classes)
+            except LLPBenchError as error:  # the result must not be lost with its prediction file
+                warnings.warn(str(error), stacklevel=1)
+    shared = {**facts, "hardware": machine.hardware(environment.threads, cell.precision)}
     return [result.record(cell, tasks[result.seed], data_seconds, shared) for result in results]
 
 
@@ -295,28 +292,16 @@ def _train_together(
 
 
 def _curves(outcomes: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]:
-    """Return each leaderboard criterion's curve in a judged stage, as recorded; for an ensemble, the mean curve."""
-    return {
-        name: _rounded(_mean_curve([outcome.selected[name].curves[stage] for outcome in outcomes]))
-        for name in BOARD_CRITERIA
-        if name in chosen_by_all(outcomes)
-    }
+    """Return each leaderboard criterion's curve in a judged stage, to four digits, None unless finite.
 
-
-def _rounded(curve: FloatArray) -> list[float | None]:
-    """Return values as the journal stores them: to four digits, None unless finite."""
-    return [round(value, 4) if math.isfinite(value) else None for value in curve.tolist()]
-
-
-def _mean_curve(curves: Sequence[FloatArray]) -> FloatArray:
-    """Return the mean curve of members, for the epochs that all of them have trained."""
-    return np.asarray(np.mean([curve[: min(map(len, curves))] for curve in curves], axis=0))
-
-
-def _fit_alone(cell: Cell, method: DirectMethod, seed: int, task: Task) -> SeedResult:
-    Machine().reset_peak_memory()
-    with restored(f"method {cell.method}"):
-        return fit_direct(type(method)(method.params), seed, task)
+    For an ensemble it is the mean curve, for the epochs that all members have trained.
+    """
+    found = {}
+    for name in (name for name in BOARD_CRITERIA if name in chosen_by_all(outcomes)):
+        curves = [outcome.selected[name].curves[stage] for outcome in outcomes]
+        mean = np.mean([curve[: min(map(len, curves))] for curve in curves], axis=0).tolist()
+        found[name] = [round(value, 4) if math.isfinite(value) else None for value in mean]
+    return found
 
 
 def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:

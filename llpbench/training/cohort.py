@@ -30,11 +30,8 @@ from llpbench.training.selection import Selected
 from llpbench.training.stack import Stack
 from llpbench.training.training_data import State, TrainingData, profile, stacked, stacked_rows
 
-PREDICT_ROWS = 2048
-"""rows predicted at once"""
-_PREDICT_ROWS_COMPILED = 512
-"""rows predicted at once by code compiled for a CPU; smaller, so that the last chunk needs little padding"""
-
+PREDICT_ROWS, _PREDICT_ROWS_COMPILED = 2048, 512
+"""rows predicted at once, and by code compiled for a CPU; smaller, so that the last chunk needs little padding"""
 
 EncoderFactory = Callable[[Task], Encoder]
 
@@ -294,7 +291,9 @@ class _Validation:
     def __init__(self, holdouts: Sequence[Holdout], device: torch.device) -> None:
         self._rows = stacked_rows([holdout.rows for holdout in holdouts], device)
         labels = [holdout.labels for holdout in holdouts if holdout.labels is not None]
-        self._labels = stacked(labels, device) if len(labels) == len(holdouts) else None
+        self.labelled = len(labels) == len(holdouts)
+        """whether fine-grained criteria are available"""
+        self._labels = stacked(labels, device) if self.labelled else None
         self._bags = [
             stacked([getattr(holdout, part) for holdout in holdouts], device)
             for part in ("index", "proportions", "known")
@@ -306,8 +305,3 @@ class _Validation:
         labels = None if self._labels is None else self._labels[slots]
         values = validation_criteria(proba, labels, *(part[slots] for part in self._bags))
         return {name: np.asarray(value.cpu()) for name, value in values.items()}
-
-    @property
-    def labelled(self) -> bool:
-        """Whether fine-grained criteria are available."""
-        return self._labels is not None

@@ -15,7 +15,7 @@ import platform
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -29,7 +29,6 @@ from llpbench.training import memory
 
 _CONTEXT_BYTES = 1.5 * 2**30
 """upper bound of the GPU memory that a process uses in addition to its tensors"""
-
 
 _RECOMPILES = 64
 """largest number of compilations of a step; beyond it torch silently stops compiling"""
@@ -51,19 +50,14 @@ class Machine:
     recorded: bool = False
     """whether the GPU records a step once and replays it (`stage.py`)"""
 
-    @contextmanager
-    def fast_products(self) -> Iterator[None]:
+    def fast_products(self) -> AbstractContextManager[None]:
         """Let oneDNN multiply float32 matrices in code compiled for a CPU, if that is fast and exact.
 
         For float32, torch uses MKL. MKL uses AVX-512 only on Intel CPUs. On AMD CPUs, oneDNN is twice as fast. Code
         that is not compiled keeps torch's default and so gives the same bits as before.
         """
         compiled = self.compiled and self.device.type == "cpu"
-        if not (compiled and "Intel" not in _processor() and _onednn_is_exact()):
-            yield
-            return
-        with _onednn():
-            yield
+        return _onednn() if compiled and "Intel" not in _processor() and _onednn_is_exact() else nullcontext()
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return `function`, compiled for every combination of phase, stage and number of members when it first occurs.
@@ -194,11 +188,10 @@ def _is_shared(device: torch.device, threads: int) -> bool | None:
 @cache
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = re.search(r"^model name.*?:(.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
     except OSError:
         return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    return name[1].strip() if name else platform.machine()
 
 
 def is_out_of_memory(error: BaseException) -> bool:

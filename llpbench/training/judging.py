@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray, Task
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import HookError
 from llpbench.core.metrics import brier_score, macro_auc, test_metrics, verdict
-from llpbench.core.record import CriterionResult, Judged, Real
+from llpbench.core.record import CriterionResult, Judged
 from llpbench.core.seeding import generator
 from llpbench.training.cohort import chosen_by_all
 from llpbench.training.population import Population
@@ -29,16 +28,9 @@ _PAIR = 2
 """number of bags between which pairs are formed"""
 
 
-class _SeedJudgement(NamedTuple):
-    """Evaluation of one seed."""
-
-    results: dict[str, CriterionResult]
-    """by criterion"""
-    predicted: Predicted
-    """predictions of validation and test rows; empty unless they are kept"""
-
-
-def judge(population: Population, numbers: Sequence[int], *, keep: bool = False) -> _SeedJudgement:
+def judge(
+    population: Population, numbers: Sequence[int], *, keep: bool = False
+) -> tuple[dict[str, CriterionResult], Predicted]:
     """Return test metrics and diagnostics at each criterion's selected epoch, and with `keep` the predictions.
 
     An epoch selected twice is judged once. For an ensemble of several members, the mean of their predictions is judged,
@@ -64,21 +56,20 @@ def judge(population: Population, numbers: Sequence[int], *, keep: bool = False)
         if averaged:
             places = tuple(tuple(range(len(member.proba))) for member in members)
         else:
-            places = tuple((member.place(_moment(one)),) for member, one in zip(members, choices, strict=True))
+            places = tuple((member.places[_moment(one)],) for member, one in zip(members, choices, strict=True))
         if places not in judged:
             parts = {part: _mean([getattr(each, part) for each in members], places) for part in _PARTS}
             verdict_ = full_verdict(members[0].task, parts["proba"], parts["of_train"])
             judged[places] = verdict_, {"validation": parts["of_validation"], "test": parts["proba"]}
+        diagnostics = [each.diagnostics[place] for each, own in zip(members, places, strict=True) for place in own]
         results[name] = CriterionResult(
             epoch=last if averaged else int(np.median([choice.epoch for choice in choices])),
             validation=None if averaged else float(np.mean([choice.value for choice in choices])),
-            diagnostics=_means(
-                [member.diagnostics[place] for member, own in zip(members, places, strict=True) for place in own]
-            ),
+            diagnostics={key: float(np.mean([each[key] for each in diagnostics])) for key in diagnostics[0]},
             **judged[places][0],
         )
         predicted[name] = judged[places][1]
-    return _SeedJudgement(results, predicted if keep else {})
+    return results, predicted if keep else {}
 
 
 _Moment = tuple[str, int]
@@ -104,10 +95,6 @@ def full_verdict(task: Task, proba: FloatArray, of_train: FloatArray) -> Judged:
     return judged
 
 
-def _means(diagnostics: Sequence[Mapping[str, float]]) -> dict[str, Real | None]:
-    return {key: float(np.mean([each[key] for each in diagnostics])) for key in diagnostics[0]}
-
-
 def _mean(members: Sequence[FloatArray], places: Sequence[Sequence[int]]) -> FloatArray:
     """Return the mean over members of their mean predictions [epochs, rows, classes] at their own epochs."""
     means = [proba[[*own]].mean(axis=0) for proba, own in zip(members, places, strict=True)]
@@ -123,7 +110,7 @@ class _Looked:
         Raises `ValueError` unless predictions are probabilities.
         """
         self.task = task = population.members[number].task
-        self._places = {moment: place for place, moment in enumerate(weights)}
+        self.places = {moment: place for place, moment in enumerate(weights)}
         stacked = torch.stack(list(weights.values()))
         clock = time.perf_counter()
         self.proba = population.predict(number, stacked, task.test.rows)
@@ -144,10 +131,6 @@ class _Looked:
                 representation, _judge_pairs(population, number, stacked), weights, strict=True
             )
         ]
-
-    def place(self, moment: _Moment) -> int:
-        """Return the index of an epoch."""
-        return self._places[moment]
 
 
 def _judge_pairs(population: Population, number: int, weights: Tensor) -> list[dict[str, float]]:

@@ -48,9 +48,6 @@ class Pretrained:
     """time that pretraining took when first computed"""
 
 
-_Compute = Callable[[dict[int, Task]], dict[int, Pretrained]]
-
-
 @dataclass(frozen=True)
 class Pretrainer:
     """Provider of pretrained encoder weights for a cell: read from the folder, or computed now."""
@@ -63,8 +60,30 @@ class Pretrainer:
     on_epoch: Callable[[Epoch], None] | None = None
 
     def __call__(self, seeds: Sequence[int]) -> dict[int, Pretrained]:
-        """Return the pretrained encoder of each seed. Raises `RuntimeError` if pretraining diverges."""
-        return _load_or_compute(self.cell, {seed: self.tasks[seed] for seed in seeds}, self.folder, self.compute)
+        """Return the pretrained encoder of each seed; compute those that are not in the folder.
+
+        Raises `RuntimeError` if pretraining diverges.
+        """
+        tasks, folder = {seed: self.tasks[seed] for seed in seeds}, self.folder
+        if folder is None:
+            return self.compute(tasks)
+        files = {seed: folder / f"{_key(self.cell, seed, task)}.pt" for seed, task in tasks.items()}
+        with _file_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            # cells that share weights wait here until the first of them has computed the weights
+            lock = FileLock(min(files.values()).with_suffix(".lock"))
+            lock.acquire()
+        try:
+            with _file_errors(folder):
+                stored = {seed: _read(file) for seed, file in files.items()}
+            missing = {seed: tasks[seed] for seed, weights in stored.items() if weights is None}
+            computed = self.compute(missing) if missing else {}
+            with _file_errors(folder):
+                for seed, weights in computed.items():
+                    _write(files[seed], weights)
+        finally:
+            lock.release()
+        return {seed: weights for seed, weights in (stored | computed).items() if weights is not None}
 
     def compute(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
         """Pretrain some seeds; seeds with equal numbers of rows and bags train as one population."""
@@ -91,31 +110,6 @@ class Pretrainer:
             seed: Pretrained({name: value[number].clone() for name, value in weights.items()}, seconds)
             for number, seed in enumerate(tasks)
         }
-
-
-def _load_or_compute(
-    cell: Cell, tasks: dict[int, Task], folder: Path | None, compute: _Compute
-) -> dict[int, Pretrained]:
-    """Return every seed's pretrained encoder; call `compute` for those not in `folder` (None: for all)."""
-    keys = {seed: _key(cell, seed, task) for seed, task in tasks.items()}
-    if folder is None:
-        return compute(tasks)
-    with _file_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        # cells that share weights wait here until the first of them has computed the weights
-        lock = FileLock(folder / f"{min(keys.values())}.lock")
-        lock.acquire()
-    try:
-        with _file_errors(folder):
-            stored = {seed: _read(folder / f"{name}.pt") for seed, name in keys.items()}
-        missing = {seed: tasks[seed] for seed, weights in stored.items() if weights is None}
-        computed = compute(missing) if missing else {}
-        with _file_errors(folder):
-            for seed, weights in computed.items():
-                _write(folder / f"{keys[seed]}.pt", weights)
-    finally:
-        lock.release()
-    return {seed: weights for seed, weights in (stored | computed).items() if weights is not None}
 
 
 @contextmanager

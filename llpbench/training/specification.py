@@ -57,22 +57,18 @@ def make_cell(
             "empty if it has none."
         )
     defaults = {name: network.facts[name] for name, value in values.items() if value is None and name in network.facts}
-    pretrains = pretraining != "none"
+    pretrained: dict[str, Any] = {}
+    if pretraining != "none":
+        pretrained = asdict(read_params(PretrainingParams, pretraining_params or {}, owner="pretraining"))
     return replace(
         cell,
         encoder=network.name,
         params=values | defaults,
         encoder_params=asdict(sizes()),
         pretraining=pretraining,
-        pretraining_params=_pretraining_params(pretraining_params or {}, network.facts) if pretrains else {},
+        pretraining_params={name: network.facts.get(name) if v is None else v for name, v in pretrained.items()},
         numbers=numbers or network.facts.get("numbers", "z"),
     )
-
-
-def _pretraining_params(values: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return every hyperparameter of a pretraining; encoder-specific defaults come from `facts`."""
-    params = asdict(read_params(PretrainingParams, values, owner="pretraining"))
-    return {name: facts.get(name) if value is None else value for name, value in params.items()}
 
 
 def configuration(cell: Cell) -> str:

@@ -45,12 +45,10 @@ class Stack:
             for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
         }
 
-    def columns(self, prefixes: Sequence[str]) -> Tensor:
+    def columns(self, prefixes: tuple[str, ...]) -> Tensor:
         """Return which parameters are in modules with one of the prefixes [parameters]."""
-        marks = [
-            torch.full((size,), any(name.startswith(prefix) for prefix in prefixes))
-            for name, size in zip(self.names, self.sizes, strict=True)
-        ]
+        sizes = zip(self.names, self.sizes, strict=True)
+        marks = [torch.full((size,), name.startswith(prefixes)) for name, size in sizes]
         return torch.cat(marks).to(self.theta.device)
 
     def place(self, name: str) -> slice:
@@ -104,18 +102,8 @@ class AdamW:
         """Update `theta` and the running means in place, since a GPU replays a step with the same addresses."""
         with torch.no_grad():
             self.steps += 1
-            updated, mean, square = self._update(
-                theta,
-                gradient,
-                self.mean,
-                self.square,
-                self.steps,
-                self.rate,
-                self.decay,
-                self.clip,
-                self.columns,
-                self.beta1,
-            )
+            moments, settings = (self.mean, self.square, self.steps), (self.rate, self.decay, self.clip, self.columns)
+            updated, mean, square = self._update(theta, gradient, *moments, *settings, self.beta1)
             for place, new in ((theta, updated), (self.mean, mean), (self.square, square)):
                 place.copy_(new)
 

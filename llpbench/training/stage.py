@@ -64,15 +64,12 @@ class StageRun:
         self._recorded = self._recorder()
         """`_run_phases` for replay by the GPU; None without recording"""
 
+    @explained()
     def run(self, on_epoch: Callable[[Epoch], None] | None = None, rungs: Rungs | None = None) -> None:
         """Train until every member has settled, or for all epochs; update the state and the outcomes.
 
         `rungs` may stop members of a judged stage early.
         """
-        with explained():
-            self._run(on_epoch, rungs)
-
-    def _run(self, on_epoch: Callable[[Epoch], None] | None, rungs: Rungs | None) -> None:
         start = time.perf_counter()
         for epoch in range(self.epochs):
             if epoch == 0 or (self.stage.refresh is not None and epoch % self.stage.refresh == 0):
@@ -252,18 +249,11 @@ class StageRun:
     def _stop_at_rung(self, rungs: Rungs, epochs: int) -> None:
         """Stop the members that a rung rejects. Members that have settled are compared as well, at no cost."""
         outcomes, name = self.cohort.outcomes, rungs.criterion.name
-        best = {
-            number: outcome.selected[name].value
-            for number, outcome in enumerate(outcomes)
-            if outcome.selected and not (outcome.failure or outcome.stopped)
-        }
         positions = {number: position for position, number in enumerate(self.slots.tolist())}
-        row = list(self.selection.criteria).index(name)
-        best |= {
-            number: float(self.selection.value[row, position])
-            for number, position in positions.items()
-            if not outcomes[number].failure and not outcomes[number].stopped
-        }
+        values = self.selection.value[list(self.selection.criteria).index(name)].tolist()
+        best = {number: outcome.selected[name].value for number, outcome in enumerate(outcomes) if outcome.selected}
+        best |= dict(zip(positions, values, strict=True))
+        best = {n: value for n, value in best.items() if not (outcomes[n].failure or outcomes[n].stopped)}
         done = self.selection.done
         for number in rungs.leaving(epochs, best):
             if number in positions and not done[positions[number]]:

@@ -14,7 +14,7 @@ from llpbench.core.cell import Cell
 from llpbench.core.provenance import NUMERICS, cell_versions, software_facts
 from llpbench.core.record import PROPORTION_BINS, SCHEMA, CriterionResult, Record, Status
 from llpbench.core.registry import METHODS
-from llpbench.data.specs import Facts, dataset_spec
+from llpbench.data.specs import dataset_spec
 from llpbench.training.specification import changed
 
 Predicted = Mapping[str, Mapping[str, FloatArray]]
@@ -72,21 +72,17 @@ class SeedResult:
 def cell_facts(cell: Cell) -> dict[str, Any]:
     """Return the record's `method`, `dataset`, `versions`, `numerics`, `code` and `libraries`."""
     facts, spec = METHODS.entry(cell.method).facts, dataset_spec(cell.dataset)
+    sizes: dict[str, int | None] = dict.fromkeys(("rows", "numeric", "categorical", "classes"))  # need the table
+    if (of := spec.facts) is not None:
+        sizes = {"rows": of.rows, "numeric": len(of.numeric), "categorical": len(of.categorical)}
+        sizes["classes"] = len(of.classes) or None
     return {
         "method": {name: facts.get(name, "") for name in _METHOD} | {"changed": changed(cell)},
-        "dataset": {"code": spec.code, "licence": spec.licence, **_sizes(spec.facts)},
+        "dataset": {"code": spec.code, "licence": spec.licence, **sizes},
         "versions": cell_versions(cell.method, cell.dataset, cell.bagging, cell.encoder),
         "numerics": NUMERICS,
         **software_facts(),
     }
-
-
-def _sizes(facts: Facts | None) -> dict[str, int | None]:
-    """Return numbers of rows, features and classes, None if they are unknown without the table."""
-    if facts is None:
-        return dict.fromkeys(("rows", "numeric", "categorical", "classes"))
-    features = {"numeric": len(facts.numeric), "categorical": len(facts.categorical)}
-    return {"rows": facts.rows, **features, "classes": len(facts.classes) or None}
 
 
 def _bag_facts(task: Task) -> dict[str, Any]:

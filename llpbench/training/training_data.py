@@ -94,10 +94,6 @@ class TrainingData:
         members = torch.arange(len(self._row), device=self.device)[:, None]
         return _Targets(self._proportions[members, self._bag_of_row], self._known[members, self._bag_of_row])
 
-    def units(self, unit: Unit) -> int:
-        """Return the number of a member's bags or rows."""
-        return self._size.shape[1] if unit == "bags" else self._row.shape[1]
-
     def steps(self, unit: Unit, per_step: int) -> int:
         """Return the steps of an epoch."""
         return len(self._widths(unit, per_step, 0))
@@ -137,7 +133,7 @@ class TrainingData:
 
     def _buckets(self, unit: Unit, per_step: int, slot: int) -> list[IntArray]:
         if unit == "rows":
-            return [np.arange(self.units(unit))]
+            return [np.arange(self._row.shape[1])]
         if per_step not in self._bucketed:
             self._bucketed[per_step] = [_buckets(sizes, per_step) for sizes in self._sizes]
         return self._bucketed[per_step][slot]

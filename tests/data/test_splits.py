@@ -178,11 +178,11 @@ def test_limited_bags_respect_sizes_and_count_dropped_and_pooled_rows(
     least: int, most: int, rest: str, sizes: list[int], counted: tuple[int, int]
 ) -> None:
     bags = bags_of(3, 10, 1, 2, 6)
-    found = _limited(bags, RNG, least=least, most=most, rest=rest)
-    assert found.rest == Rest(*counted)
-    assert sizes_of(found.bags) == sizes
-    inside = found.bags[found.bags >= 0]
-    assert len(np.unique(inside)) == len(inside) == 22 - found.rest.dropped
+    limited, over = _limited(bags, RNG, least=least, most=most, rest=rest)
+    assert over == Rest(*counted)
+    assert sizes_of(limited) == sizes
+    inside = limited[limited >= 0]
+    assert len(np.unique(inside)) == len(inside) == 22 - over.dropped
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -146,6 +146,13 @@ def test_differences_are_paired(records: list[Record], gaps: list[float], extent
     assert extent in line
 
 
+def test_each_kind_of_bags_is_compared_and_named() -> None:
+    random = [*runs("mine", 0.6, 0.62, 0.64, bagging="random"), *runs("dllp", 0.5, 0.52, 0.54, bagging="random")]
+    lines = compared(*MINE, *runs("dllp", 0.81, 0.82, 0.87), *random)
+    assert [line.partition(": ")[0] for line in lines] == ["Ordered bags", "Random bags"]
+    assert [numbers(line)[0] for line in lines] == [-1.3, 10.0]
+
+
 def test_significance_is_corrected_for_comparisons() -> None:
     others = [*runs("dllp", 0.78, 0.806, 0.811), *runs("bdc", 0.81, 0.81, 0.85), *runs("vat", 0.9, 0.921, 0.939)]
     verdicts = [line.rpartition("seeds, ")[2] for line in compared(*MINE, *others, names=["dllp", "bdc", "vat"])]

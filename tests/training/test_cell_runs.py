@@ -32,7 +32,6 @@ from llpbench.training import judging
 from llpbench.training.cell_runs import _train_population, fit_direct, run_cell
 from llpbench.training.cohort import Trainee, encoder_factory
 from llpbench.training.device import Machine, is_out_of_memory
-from llpbench.training.judging import _SeedJudgement
 from llpbench.training.population import Population
 from llpbench.training.selection import Selection
 from llpbench.training.specification import make_cell
@@ -254,7 +253,7 @@ def test_each_criterion_is_judged_with_its_own_weights(monkeypatch: pytest.Monke
     cell, method = build("tabllp-pse", Protocol(epochs=2, patience=2))
     task, kept, judge = toy_task(0), list[Population](), judging.judge
 
-    def watched(population: Population, numbers: Sequence[int], *, keep: bool) -> _SeedJudgement:
+    def watched(population: Population, numbers: Sequence[int], *, keep: bool) -> Any:
         kept.append(population)
         return judge(population, numbers, keep=keep)
 

@@ -361,7 +361,7 @@ def test_only_coarse_criteria_are_selected_without_labels() -> None:
             assert choice.value == known.selected[name].value
             assert torch.equal(choice.weights, known.selected[name].weights)
     for number in (0, 1):
-        results, full = judge(population, [number]).results, judge(with_labels, [number]).results
+        results, full = judge(population, [number])[0], judge(with_labels, [number])[0]
         assert set(results) == COARSE
         for name, result in results.items():
             assert set(result["test"]) == {"mpiou", "l1"}

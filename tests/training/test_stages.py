@@ -99,7 +99,7 @@ def test_phase_updates_its_modules_only_with_one_optimiser_and_its_rate() -> Non
     steps = pop.steps(pop.method.stages[0])
     turns = Counter(call.args[0] for call in step.call_args_list)
     assert [*turns.values()] == [2 * steps, steps]
-    head = pop.stack.columns(["head."])
+    head = pop.stack.columns(("head.",))
     assert torch.equal(weights(outcome)[head], before[head])
     assert not torch.equal(weights(outcome)[~head], before[~head])
 
@@ -236,8 +236,8 @@ PARAMS = TeacherParams(hidden=16, learning_rate=0.01)
 
 def test_teacher_is_moving_average_of_student(monkeypatch: pytest.MonkeyPatch) -> None:
     pop = population(MeanTeacher(PARAMS), [0, 1], epochs=2)
-    teacher = pop.stack.columns(["teacher."])
-    student = pop.stack.columns(["encoder.", "head."])
+    teacher = pop.stack.columns(("teacher.",))
+    student = pop.stack.columns(("encoder.", "head."))
     assert bool((teacher ^ student).all())
     taught: list[Tensor] = []
     step = AdamW.step
