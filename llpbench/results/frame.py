@@ -132,15 +132,24 @@ _VARIABLES: dict[str, _Variable] = {
     **_spec("pretraining", "name of the pretraining; `none` without one"),
     **_spec("ensemble", "number of networks trained per seed and averaged", 1, "int64"),
     **_spec("precision", "floating-point precision of the networks", "float32"),
-    **_spec("numbers", "scale of numbers: `z`, `scores` or `robust`", "z"),
-    **_spec("average", "average in place of a chosen epoch, such as `half:30`; empty if an epoch is chosen", ""),
+    **_spec(
+        "numbers",
+        "scale of numbers: `z` (z-scores), `scores` (normal scores) or `robust` (by the interquartile range)",
+        "z",
+    ),
+    **_spec(
+        "average",
+        "rule that averages late epochs instead of choosing one, such as `half:30` (the second half of 30); "
+        "empty if an epoch is chosen",
+        "",
+    ),
     "changed": _Variable(
         'hyperparameters that differ from their defaults, with JSON values: `hidden=64, objective="cosine"`; '
         "empty if none do",
         _changed,
     ),
     "configuration": _Variable(
-        "`changed`, and ensemble, precision, numbers and average if they differ from their defaults; used on boards",
+        "`changed` plus ensemble, precision, numbers and average (those not default); used on boards",
         lambda run: configuration(run["method"]["changed"], run["spec"]),
     ),
     "settings": _Variable(
@@ -236,7 +245,9 @@ MEASURES: dict[str, _Measure] = {
     ),
     "validation": _Measure("value of the criterion at that epoch", lambda result: result["validation"]),
     **{metric_column(name): _metric(name) for name in METRICS},
-    "cas": _diagnostic("cas", "class awareness score of row vectors (networks): 0.5 without class information"),
+    "cas": _diagnostic(
+        "cas", "class awareness score: how well row vectors of a network separate the classes; 0.5 if not at all"
+    ),
     "pair_accuracy": _diagnostic("pair-accuracy", "share of the pseudo-pairs of TabLLP-BDC that are of one class"),
 }
 """Columns of a run and criterion by name; missing if the run failed."""
