@@ -180,15 +180,9 @@ def _suppressed(subject: Subject) -> str:
     if subject.direct:
         return "fitted with a third of the bags suppressed"
     network, method, bags = subject.learned.step(task)
-    shares = (bags.proportions[1].flip(-1), bags.prior)
-    told = [
-        bags._replace(
-            known=torch.tensor([True, False]),
-            counts=bags.counts * torch.tensor([[1.0], [0.0]]),
-            proportions=torch.stack([bags.proportions[0], share]),
-        )
-        for share in shares
-    ]
+    first, second = bags.proportions
+    bags = bags._replace(known=torch.tensor([True, False]), counts=bags.counts * torch.tensor([[1.0], [0.0]]))
+    told = [bags._replace(proportions=torch.stack([first, share])) for share in (second.flip(-1), bags.prior)]
     what = "the `proportions` of bags that are not `known`, which are only the prior"
     _require_equal_losses(network, method, told, what, "use losses.masked_mean(each, bags.known)")
     return "their placeholder proportions do not change the loss"
@@ -412,20 +406,7 @@ def _search(
     return made, choices(tuning, made)
 
 
-CHECKS = checks_of(
-    _declaration,
-    _trains,
-    _seeded,
-    _label_free,
-    _search_label_free,
-    _padding,
-    _suppressed,
-    _missing_values,
-    _not_a_number,
-    _together,
-    _global_state,
-    _rows_alone,
-    _saved,
-    _storable,
-    _learns,
+CHECKS = (
+    *checks_of(_declaration, _trains, _seeded, _label_free, _search_label_free, _padding, _suppressed),
+    *checks_of(_missing_values, _not_a_number, _together, _global_state, _rows_alone, _saved, _storable, _learns),
 )

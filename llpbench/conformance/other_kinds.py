@@ -20,19 +20,11 @@ from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Encoder, Encoding, Random
 from llpbench.core.registry import METHODS, Entry
 from llpbench.core.tables import Assignment, PublishedBags, Table
-from llpbench.data.baggings import (
-    OWN_SIZES,
-    format_bagging,
-    grouped,
-    is_sized,
-    needed_options,
-    options_of,
-    parse_bagging,
-)
+from llpbench.data.baggings import OWN_SIZES, format_bagging, is_sized, needed_options, options_of, parse_bagging
 from llpbench.data.loading import load_table, locate
 from llpbench.data.specs import DatasetSpec, dataset_spec
 from llpbench.data.splits import assign_bags, largest_bag_size
-from llpbench.data.tasks import build_task, count_labels
+from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags, toy_table
 
 (_together,) = (check.function for check in CHECKS if check.name == "together")
@@ -208,9 +200,9 @@ _BAG_SIZES = (7, 64)
 
 def _published(table: Table) -> Table:
     """Return the same rows without labels, in bags with published counts."""
-    rows = len(table)
-    bags = np.random.default_rng(0).permutation(np.arange(rows) // _BAG_SIZES[1])
-    counts = count_labels(table.row_labels, grouped(np.arange(rows), bags), len(table.classes))
+    bags = np.random.default_rng(0).permutation(np.arange(len(table)) // _BAG_SIZES[1])
+    counts = np.zeros((bags.max() + 1, len(table.classes)))
+    np.add.at(counts, (bags, table.row_labels), 1)
     return replace(table, labels=None, published=PublishedBags(bags, counts, 0.0))
 
 
@@ -236,11 +228,6 @@ class _BaggingSubject:
         return self.fresh()
 
     @cached_property
-    def labelled(self) -> bool:
-        """Whether it takes tables with labels; others have counts of bags."""
-        return not is_without_labels(self.entry.name)
-
-    @cached_property
     def _whole(self) -> Table:
         assert self.dataset is not None
         return load_table(self.dataset, download=False)
@@ -249,11 +236,10 @@ class _BaggingSubject:
         """Return a new table of data that the bagging takes: a toy, or random rows of the dataset."""
         if self.dataset is None:
             table = toy_table(_ROWS)
-            return table if self.labelled else _published(table)
-        if self._whole.published is not None:  # its counts are of whole bags
-            return replace(self._whole, numeric=self._whole.numeric.copy(), categorical=self._whole.categorical.copy())
-        order = np.random.default_rng(0).permutation(len(self._whole))
-        return _taken(self._whole, np.resize(order, _ROWS))
+            return _published(table) if is_without_labels(self.entry.name) else table
+        if (whole := self._whole).published is not None:  # its counts are of whole bags
+            return replace(whole, numeric=whole.numeric.copy(), categorical=whole.categorical.copy())
+        return _taken(whole, np.resize(np.random.default_rng(0).permutation(len(whole)), _ROWS))
 
     @property
     def sizes(self) -> tuple[int | None, ...]:
@@ -316,7 +302,7 @@ def _awkward_of_bagging(subject: _BaggingSubject) -> str:
         raise InapplicableError(f"tried only on {subject.dataset}")
     if needed_options(subject.entry.name):
         raise InapplicableError("it uses only the features in its options")
-    if not subject.labelled:
+    if is_without_labels(subject.entry.name):
         raise InapplicableError("it uses the published bags")
 
     def bags(table: Table, _: Assignment) -> Assignment:
@@ -345,7 +331,6 @@ def _taken(table: Table, rows: IntArray) -> Table:
 
 
 def _of_row(bags: IntArray) -> dict[int, int]:
-    """Return the bag of each row."""
     return {int(row): number for number, bag in enumerate(bags) for row in bag[bag >= 0]}
 
 
@@ -458,21 +443,17 @@ def _bags_of_dataset(subject: _DatasetSubject) -> str:
     return "; ".join(found)
 
 
+_OF_ENCODERS = (
+    *checks_of(_declaration_of_encoder, _encodes, _seeded_of_encoder, _padding),
+    *checks_of(_row_interaction, _contextual, _awkward_of_encoder, _together, _learns),
+)
+_OF_BAGGINGS = checks_of(
+    _declaration_of_bagging, _bags_rows, _seeded_of_bagging, _harmless, _awkward_of_bagging, _keyed
+)
+_OF_DATASETS = checks_of(_declaration_of_dataset, _loads, _unchanged, _classes, _features, _bags_of_dataset)
 OTHER_KINDS: Mapping[str, tuple[Callable[..., Any], tuple[Check, ...]]] = {
-    "encoder": (
-        _EncoderSubject,
-        (
-            *checks_of(_declaration_of_encoder, _encodes, _seeded_of_encoder, _padding),
-            *checks_of(_row_interaction, _contextual, _awkward_of_encoder, _together, _learns),
-        ),
-    ),
-    "bagging": (
-        _BaggingSubject,
-        checks_of(_declaration_of_bagging, _bags_rows, _seeded_of_bagging, _harmless, _awkward_of_bagging, _keyed),
-    ),
-    "dataset": (
-        _DatasetSubject,
-        checks_of(_declaration_of_dataset, _loads, _unchanged, _classes, _features, _bags_of_dataset),
-    ),
+    "encoder": (_EncoderSubject, _OF_ENCODERS),
+    "bagging": (_BaggingSubject, _OF_BAGGINGS),
+    "dataset": (_DatasetSubject, _OF_DATASETS),
 }
 """for each kind but methods: the class that wraps an entry for its checks, and the checks"""

@@ -136,7 +136,6 @@ def cache_directory() -> Path:
 
 
 def _cache_path(name: str) -> Path:
-    """Return the path of the downloaded file of dataset `name`."""
     return cache_directory() / "datasets" / file_name(name)
 
 
@@ -168,7 +167,6 @@ def _download(source: Source, spec: DatasetSpec) -> Path:
 
 
 def _unwritable(path: Path, error: OSError) -> DataError:
-    """Return the error for a file in the cache that cannot be written."""
     return DataError(
         f"the cache {str(path.parent)!r} cannot be written ({error.strerror or error}). "
         "Set LLPBENCH_CACHE to a folder that can."
@@ -344,14 +342,11 @@ class SuiteEntry:
     """datasets that are not on this machine"""
 
     @classmethod
-    def every(cls, data_dir: str | Path | None = None) -> list[SuiteEntry]:
+    def every(cls) -> list[SuiteEntry]:
         """Return every suite, with its missing datasets. Reads no data."""
-        suites = []
-        for entry in SUITES.entries():
-            datasets = suite_datasets(entry.name)
-            missing = tuple(name for name in datasets if locate(dataset_spec(name), data_dir) is None)
-            suites.append(cls(entry.name, entry.summary, datasets, missing))
-        return suites
+        suites = [(entry, suite_datasets(entry.name)) for entry in SUITES.entries()]
+        local = {name: find_local(name) is not None for _, names in suites for name in names}
+        return [cls(e.name, e.summary, names, tuple(n for n in names if not local[n])) for e, names in suites]
 
 
 def suite_datasets(name: str) -> tuple[str, ...]:

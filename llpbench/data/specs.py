@@ -241,7 +241,9 @@ def _spec(entry: Entry) -> DatasetSpec:
     given: dict[str, Any] = {"facts": built_in_facts().get(entry.name), **entry.facts}
     if fault := next(_faults(given), ""):
         raise LLPBenchError(f"dataset {entry.name!r} ({entry.where}) {fault}")
-    return DatasetSpec(name=entry.name, summary=entry.summary, prepare=prepare, folder=_folder(prepare), **given)
+    folder = Path(inspect.getsourcefile(prepare) or "<prompt>").resolve().parent
+    folder = folder if folder.is_dir() else Path.cwd()  # of functions in a prompt or notebook
+    return DatasetSpec(name=entry.name, summary=entry.summary, prepare=prepare, folder=folder, **given)
 
 
 def _faults(given: dict[str, Any]) -> Iterator[str]:
@@ -257,9 +259,3 @@ def _faults(given: dict[str, Any]) -> Iterator[str]:
         yield "declares a 'target' and 'bags': leave out one of them."
     if given.get("key_only") and given.get("bags"):
         yield "declares 'bags' and 'key_only'. Name its keys in 'by' alone."
-
-
-def _folder(function: Callable[..., Any]) -> Path:
-    """Return the folder of a function's file; for functions in a prompt or notebook, the working directory."""
-    folder = Path(inspect.getsourcefile(function) or "<prompt>").resolve().parent
-    return folder if folder.is_dir() else Path.cwd()

@@ -10,9 +10,9 @@ from llpbench.core.bags import IntArray
 from llpbench.core.tables import Assignment, Split, Table
 
 
-def toy_table(rows: int = 400, classes: int = 2, missing: float = 0.05, seed: int = 0) -> Table:
+def toy_table(rows: int = 400, classes: int = 2, missing: float = 0.05) -> Table:
     """Return a table whose classes are separated by three numbers and a category."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     labels = rng.permutation(np.arange(rows) % classes)
     numeric = rng.normal(size=(rows, 3)) + 2.0 * np.eye(classes, 3)[labels]
     numeric[rng.random(numeric.shape) < missing] = np.nan

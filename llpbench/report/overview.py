@@ -240,7 +240,7 @@ def _case(case: str, board: Standings, *, similar: bool) -> dict[Heading, Field]
         Heading("highest mean", numeric=False): Field.text(_labels(ranked[:1])[0]),
         Heading("score"): Field.text(f"{board.metric} {ranked['mean'].iat[0]:.1f}"),
         **(as_good if similar else {}),
-        Heading("best unrelated", numeric=False): Field.text(unrelated),
+        Heading("next outside its family", numeric=False): Field.text(unrelated),
         Heading("significantly better than", numeric=False): Field.text(worse),
         Heading("datasets"): Field.text(f"{board.facts['datasets']:.0f}"),
         Heading("in tests"): Field.text(str(board.facts["compared_over"]).partition(" ")[0]),

@@ -82,11 +82,9 @@ class Rungs(typing.Protocol):
     @property
     def criterion(self) -> Criterion:
         """The criterion that compares members."""
-        ...
 
     def leaving(self, epochs: int, values: Mapping[int, float]) -> set[int]:
         """Return the members to stop after `epochs`, given each member's best value of the criterion."""
-        ...
 
 
 def encoder_factory(cell: Cell, dropout: float) -> EncoderFactory:
@@ -105,15 +103,9 @@ def make_encoder(cell: Cell, schema: Schema, dropout: float) -> Encoder:
 
 def _shape_of(task: Task, bags_per_step: int) -> tuple[Any, ...]:
     """Return a task's shape; tasks of equal shape can train in one population."""
-    holdout = task.validation
-    return (
-        replace(task.schema, prior=()),
-        task.train.rows.numeric.shape,
-        profile(task.train, bags_per_step),
-        holdout.rows.numeric.shape,
-        holdout.index.shape,
-        holdout.labels is None,
-    )
+    train, holdout = task.train, task.validation
+    of_train = replace(task.schema, prior=()), train.rows.numeric.shape, profile(train, bags_per_step)
+    return *of_train, holdout.rows.numeric.shape, holdout.index.shape, holdout.labels is None
 
 
 def populations(tasks: dict[int, Task], bags_per_step: int, most: int | None = None) -> list[dict[int, Task]]:

@@ -68,16 +68,12 @@ def _over_copies(function: OfMember, network: Network, stackable: bool, *stacked
     return _map_over(of_copy, stackable, {name: tensors[name] for name in network.of_copy}, *stacked)
 
 
-def _mean(values: Tensor) -> Tensor:
-    return values.mean(dim=0)
-
-
 def _of_copies(
-    function: OfMember, network: Network, method: Method, merge: Callable[[Tensor], Tensor] = _mean
+    function: OfMember, network: Network, method: Method, merge: Callable[..., Tensor] = torch.mean
 ) -> Tensor:
     """Return a function of a network; if it has several copies, `merge` their values [copies, ...]."""
     if network.of_copy:
-        return merge(_over_copies(function, network, method.stackable))
+        return merge(_over_copies(function, network, method.stackable), dim=0)
     alone: Tensor = function(network)
     return alone
 
@@ -122,7 +118,7 @@ def log_proba(network: Network, method: Method, bags: Bags) -> Tensor:
             raise HookError.of(method, "log_proba", what)
         return prediction
 
-    return _of_copies(of_copy, network, method, lambda logs: logs.logsumexp(dim=0) - math.log(len(logs)))
+    return _of_copies(of_copy, network, method, lambda logs, dim: logs.logsumexp(dim) - math.log(len(logs)))
 
 
 def encoding(network: Network, method: Method, bags: Bags) -> Tensor:
@@ -163,7 +159,7 @@ def loss_at(now: Now) -> OfMember:
         if not network.of_copy:
             return of_copy(network, key)
         keys = Random(key).bits(network.encoder.copies)
-        return _mean(_over_copies(of_copy, network, method.stackable, keys))
+        return torch.mean(_over_copies(of_copy, network, method.stackable, keys), dim=0)
 
     return loss
 
@@ -172,7 +168,7 @@ def after_step_at(now: Now) -> OfMember:
     """Return a function for the method's new parameters and buffers, by name, at a moment of training."""
 
     def of_copy(copy: Network, method: Method) -> dict[str, Tensor]:
-        tensors = dict(copy.named_parameters()) | dict(copy.named_buffers())
+        tensors = _tensors(copy)
         # without integer codes and offsets, since a method may average all values
         given = method.after_step({name: v for name, v in tensors.items() if v.is_floating_point()}, now)
         return _new_values(method, given, tensors)

@@ -191,21 +191,21 @@ class StageRun:
         return _AveragedWeights(average.kind, self.epochs, self.cohort.steps(self.stage), self.theta)
 
     def _optimisers(self) -> list[AdamW]:
-        names = [phase.name for phase in self.method.phases]
-        players = {name: self._optimiser(names.index(name)) for name in names}
-        return [players[name] for name in names]
-
-    def _optimiser(self, turn: int) -> AdamW:
         members = [self.cohort.members[number].method for number in self.slots.tolist()]
-        rates = [method.learning_rate * self.stage.rate * method.phases[turn].rate for method in members]
-        decays = [method.params.weight_decay for method in members]
-        rate, decay = (torch.tensor(each, device=self.device) for each in (rates, decays))
-        phase = self.method.phases[turn]
-        columns = None if "" in phase.modules else self._columns(phase)
-        return AdamW(self.theta, rate, decay, CLIP, columns, phase.beta1, self.cohort.machine.compiled)
+        decay = torch.tensor([method.params.weight_decay for method in members], device=self.device)
+        players: dict[str, AdamW] = {}
+        for turn, phase in enumerate(self.method.phases):
+            if phase.name not in players:
+                rates = [method.learning_rate * self.stage.rate * method.phases[turn].rate for method in members]
+                rate, columns = torch.tensor(rates, device=self.device), self._columns(phase)
+                compiled = self.cohort.machine.compiled
+                players[phase.name] = AdamW(self.theta, rate, decay, CLIP, columns, phase.beta1, compiled)
+        return [players[phase.name] for phase in self.method.phases]
 
-    def _columns(self, phase: Phase) -> Tensor:
-        """Return which parameters a phase's optimiser updates [parameters]."""
+    def _columns(self, phase: Phase) -> Tensor | None:
+        """Return which parameters a phase's optimiser updates [parameters]; None: all."""
+        if "" in phase.modules:
+            return None
         names = self.cohort.stack.names
         for prefix in phase.modules:
             if not any(name.startswith(prefix) for name in names):
@@ -236,11 +236,9 @@ class StageRun:
                 buffer[self.slots] = values
 
     def _count_epoch(self, epoch: int, losses: FloatArray) -> None:
-        training = ~self.selection.done
-        for position, number in enumerate(self.slots.tolist()):
-            if not training[position]:
-                continue
-            outcome = self.cohort.outcomes[number]
+        numbers = self.slots.tolist()
+        for position in np.flatnonzero(~self.selection.done).tolist():
+            outcome = self.cohort.outcomes[numbers[position]]
             outcome.epochs += 1
             if not np.isfinite(losses[position]):
                 outcome.failure = f"the loss was not finite in epoch {epoch} of stage {self.stage.name!r}"

@@ -76,6 +76,7 @@ def _differences(board: Board, name: str) -> Iterator[Drawing]:
         "differences",
         _figure(board, drawn, worse, label),
         first=first,
+        bags=words.bags_words(board.bagging),
         number=len(verdict.leads),
         clear=len(worse) if verdict.is_tested else None,
         over=verdict.over,
