@@ -368,10 +368,11 @@ def columns() -> str:
 def _presets() -> str:
     """Return the paragraph about presets."""
     paper = {name: str(value).replace(",", ", ") for name, value in PRESETS["paper"].items()}
+    bags, encoder, pretraining = (paper[name] for name in ("baggings", "encoders", "pretraining"))
     text = (
-        f"`--preset quick` is the default. `--preset paper` sets the paper's defaults: bags of {paper['bag-sizes']} rows, "
-        f"{paper['baggings']}; encoder {paper['encoders']}; pretraining {paper['pretraining']}; "
-        f"{paper['seeds']} seeds; at most {Protocol.epochs} epochs, patience {Protocol.patience}. Its datasets are {paper['datasets']}. "
+        "`--preset quick` is the default. `--preset paper` sets the paper's defaults: "
+        f"{bags} bags of {paper['bag-sizes']} rows; encoder {encoder}; pretraining {pretraining}; {paper['seeds']} seeds; "
+        f"at most {Protocol.epochs} epochs, patience {Protocol.patience}. Its datasets are {paper['datasets']}. "
         "The suite `paper` adds movielens_1m; README's paper boards lack it and road_safety."
     )
     return textwrap.fill(text, 120)
