@@ -373,7 +373,8 @@ def _presets() -> str:
         "`--preset quick` is the default. `--preset paper` sets the paper's defaults: "
         f"{bags} bags of {paper['bag-sizes']} rows; encoder {encoder}; pretraining {pretraining}; "
         f"{paper['seeds']} seeds; at most {Protocol.epochs} epochs, patience {Protocol.patience}. "
-        f"Its datasets are {paper['datasets']}. The suite `paper` adds movielens_1m; README's paper boards lack it and road_safety."
+        f"Its datasets are {paper['datasets']}. "
+        "The suite `paper` adds movielens_1m; README's paper boards lack it and road_safety."
     )
     return textwrap.fill(text, 120)
 
