@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from llpbench.core.cell import Protocol
-from llpbench.core.criteria import CRITERIA, METRICS
+from llpbench.core.criteria import CRITERIA, METRICS, Metric
 from llpbench.core.registry import METHODS, SUITES, Entry
 from llpbench.data.loading import EMBEDDED, load_table, locate, suite_datasets
 from llpbench.data.sources import Generated, OpenML, Parquet
@@ -227,11 +227,11 @@ ALL_DATASETS = """
   road_safety. Embedded datasets, except flights_2013, are also in `embedded`.
 - *Natural keys*: columns whose values make bags. A key in *italics* is not a feature.
 - *Where*: embedded datasets are part of the package ([sources and licences](../datasets/embedded/ATTRIBUTION.md));
-  others are downloaded from OpenML or [GroupLens](https://grouplens.org/datasets/movielens/1m/). For datasets in the
-  *data directory* (with their source), put `NAME.parquet` into the folder `--data-dir` or `LLPBENCH_DATA`.
+  others are downloaded from OpenML or [GroupLens](https://grouplens.org/datasets/movielens/1m/).
+  For those with *file* and its source, put `NAME.parquet` into the folder `--data-dir` or `LLPBENCH_DATA`.
 
 | dataset | question | rows | numeric+categorical features | classes | natural keys \
-| suites | where, licence |
+| suites | where; licence |
 |---|---|---:|---:|---:|---|---|---|"""
 
 SOURCES = {
@@ -303,9 +303,9 @@ def _dataset(spec: DatasetSpec, suites: list[str]) -> str:
     if spec.positive is not None:
         classes = f"{facts.classes[spec.positive] / facts.rows:.1%}"
     keys = (f"*{key}*" if key in spec.key_only else key for key in spec.natural_keys)
-    source = spec.source.describe() if spec.source else f"data directory: {SOURCES.get(spec.name, '')}"
+    source = spec.source.describe() if spec.source else f"file: {SOURCES.get(spec.name, '')}"
     if isinstance(spec.source, OpenML):
-        source = f"[{source}](https://www.openml.org/d/{spec.source.id})"
+        source = f"[openml:{spec.source.id}](https://www.openml.org/d/{spec.source.id})"
     if (EMBEDDED / f"{spec.name}.parquet").exists():
         source = f"embedded, {source}" if spec.source else "embedded"
     if isinstance(spec.source, Parquet):
@@ -360,7 +360,8 @@ def columns() -> str:
         *(f"| `{c.name}`{_arrow(c.maximise)} | {c.regime} | {c.title} |" for c in CRITERIA.values()),
         "\n## Metrics\n\nA metric scores predictions, on the test rows unless its meaning says otherwise.\n"
         "\n| metric (↓: lower is better) | meaning |\n|---|---|",
-        *(f"| `{m.name}`{_arrow(m.maximise)} | {m.title} |" for m in METRICS.values()),
+        f"| {', '.join(f'`{m.name}`{_arrow(m.maximise)}' for m in METRICS.values() if _is_named(m))} | as named |",
+        *(f"| `{m.name}`{_arrow(m.maximise)} | {m.title} |" for m in METRICS.values() if not _is_named(m)),
     ]
     return "\n".join(parts) + "\n"
 
@@ -377,6 +378,11 @@ def _presets() -> str:
         "The suite `paper` adds movielens_1m; README's paper boards lack it and road_safety."
     )
     return textwrap.fill(text, 120)
+
+
+def _is_named(metric: Metric) -> bool:
+    """Return whether the title of a metric says no more than its name."""
+    return metric.title.lower().replace(" ", "-") == metric.name
 
 
 def _arrow(maximise: bool) -> str:
