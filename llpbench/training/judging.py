@@ -43,8 +43,8 @@ def judge(
     averaged = population.average is not None
     if averaged:
         names = [name for name, criterion in CRITERIA.items() if criterion.regime in population.regimes]
-        averages = [each.averaged for each in outcomes if each.averaged is not None]  # [n, parameters]
-        weights = [{("", last + 1 - n): each[-n] for n in range(len(each), 0, -1)} for each in averages]  # last n epochs
+        averages = [each.averaged for each in outcomes if each.averaged is not None]  # of the last epochs
+        weights = [{("", last + 1 - n): each[-n] for n in range(len(each), 0, -1)} for each in averages]
     else:
         names = chosen_by_all(outcomes)
         weights = [{_moment(each.selected[name]): each.selected[name].weights for name in names} for each in outcomes]
