@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from llpbench.core.cell import Protocol
-from llpbench.core.criteria import CRITERIA, METRICS
+from llpbench.core.criteria import CRITERIA, METRICS, Metric
 from llpbench.core.registry import METHODS, SUITES, Entry
 from llpbench.data.loading import EMBEDDED, load_table, locate, suite_datasets
 from llpbench.data.sources import Generated, OpenML, Parquet
@@ -39,21 +39,19 @@ HEADINGS = {
 INTRODUCTION = """# Methods
 
 For each method: what it does, its loss L (minimised) or model, its source, and the file with details and differences
-from published code. *Core*, if its runs are complete, is mean AUC × 100 (50 is chance) and rank of its best entry on
-the [boards without labels](../leaderboards/core/README.md). `llpbench list params NAME` shows hyperparameters.
+from published code. `llpbench list params NAME` shows hyperparameters.
 
-| family | methods |
-|---|---|
-| [floor](#floors) | the simplest; others should be better |
-| [direct](#direct-methods) | trees, a Gaussian process, counts; the default, `bag-gp-gbdt` |
-| [classical](#classical-methods) | linear models, neighbours, clusters of the older literature |
-| [neural](#neural-methods) | networks with losses on bags |
-| [pseudo-label](#pseudo-label-methods) | networks that also learn from labels which they guess |
-| [control](#control), [ceiling](#ceilings) | methods that see [labels of rows](reading.md#words) |
+*Core* is mean AUC × 100 (50 is chance) of the method's best setting on the [boards without
+labels](../leaderboards/core/README.md), with its rank among {entries} entries. Proportions choose the epochs of
+networks. Empty: runs are not complete.
 
-A family is a heading; a kind is *neural* (trained in steps, with an encoder) or *direct* (fitted by its own algorithm,
-as all classical methods). In each family, the {default} methods of `--methods default` stand before those marked
-*extra*, both alphabetically. `--methods all` selects all {all}, `--methods family:classical` a family.
+{table}
+
+`--methods default` selects the {default} methods that are not in italics (*extra*), `all` all {all}, `family:classical`
+a family. A family is a heading; a kind is *neural* (trained in steps, with an encoder) or *direct* (fitted by its own
+algorithm, as all classical methods).
+
+## Symbols
 
 | symbol | meaning |
 |---|---|
@@ -63,13 +61,11 @@ as all classical methods). In each family, the {default} methods of `--methods d
 | π | class proportions over all training bags |
 | xᵢ, yᵢ | features and unknown class of row i |
 | f(x) | class probabilities of a row (a logit in [Direct methods](direct-methods.md)) |
-| F(x) | score of boosted trees: a logit (in [bag-soft-label-gbdt](#bag-soft-label-gbdt) a proportion) |
+| F(x) | logit of boosted trees |
 | zᵢ | row vector: output of the encoder |
 | rₖ | residual of a bag, meanᵢ f(xᵢ) − p̄ₖ |
 | L_bag | loss of [dllp](#dllp) |
 | InfoNCE | contrastive loss: the partner of a row must be more similar to it than other rows |
-| transport plan to nₖ | class weights of rows, near their scores, that add up to the counts (optimal transport) |
-| L_Diff | InfoNCE on pairs of similar rows of two bags; their number is what the counts allow to have equal classes |
 | KL( p ‖ q ), CE( p, q ) | Kullback-Leibler divergence and cross-entropy of prediction q from target p |
 | w, W, β | weights of a linear model |
 | [y = c] | 1 if y is c, otherwise 0 |
@@ -115,54 +111,96 @@ PAPERS = {
 DEFINED_ABOVE = (",  rₖ = meanᵢ f(xᵢ) − p̄ₖ", "\n    yᵢ: unknown class of row i")
 """Definitions of docstrings that the table of symbols of the page has already."""
 
+_PLAN = "near {} that add up to the counts (optimal transport)"
+
+SYMBOLS: dict[str, dict[str, str]] = {
+    "bag-soft-label-gbdt": {"F": "v"},
+    "llp-co": {";  Q¹, Q²: their transport plans to nₖ": "\n    Q¹, Q²: targets " + _PLAN.format("s¹, s²")},
+    "mean-map": {"fᵢc": "sᵢc", "f_c(": "s_c("},
+    "prop-svm": {"fᵢ": "sᵢ"},
+    "rot": {
+        ",  Q the entropic transport plan of log f to nₖ": "",
+        "targets of row i": "targets of row i " + _PLAN.format("f(xᵢ)"),
+    },
+    "tabllp-bdc": {
+        "gamma_floor)": "gamma_floor)\n    λ rises, γ falls, at least to `gamma_floor` (default 0)"
+        "\n    L_Diff: InfoNCE on pairs of similar rows of two bags, as many as the counts allow to have equal classes"
+    },
+}
+"""Symbols of docstrings that have another meaning on the page or are not in its table, and what the page shows."""
+
+FAMILIES = {
+    "floor": "the simplest; others should be better",
+    "direct": "trees, a Gaussian process, counts; the default, `bag-gp-gbdt`",
+    "classical": "linear models, neighbours, clusters of the older literature",
+    "neural": "networks with losses on bags",
+    "pseudo-label": "networks that also learn from labels which they guess",
+    "control": "sees only [labels that choose epochs](reading.md#words)",
+    "ceiling": "see all labels",
+}
+"""What the methods of a family are."""
+
 BOARDS = Path(__file__).parents[1] / "leaderboards" / "core" / "boards.csv"
 
 
 def methods() -> str:
     """Return the page of methods."""
-    every = list(METHODS.entries())
-    counts = {"default": sum(not entry.facts["extra"] for entry in every), "all": len(every)}
-    scores = _scores_on_core()
-    parts = [INTRODUCTION.format(**counts)]
-    for family, heading in HEADINGS.items():
-        parts.append(f"## {heading}\n")
-        entries = (entry for entry in METHODS.entries() if entry.family == family)
-        ordered = sorted(entries, key=lambda entry: entry.facts["extra"])
-        parts += [_method(entry, scores.get(entry.name, {})) for entry in ordered]
+    families = {
+        family: sorted((e for e in METHODS.entries() if e.family == family), key=lambda e: e.facts["extra"])
+        for family in HEADINGS
+    }
+    scores, entries = _scores_on_core()
+    lines = ["| method | core, ordered | core, random |", "|---|---:|---:|"]
+    for family, members in families.items():
+        heading = HEADINGS[family]
+        lines.append(f"| **[{heading}](#{heading.lower().replace(' ', '-')})**: {FAMILIES[family]} | | |")
+        lines += [f"| {_link(each)} | {' | '.join(scores[each.name])} |" for each in members if each.name in scores]
+        if others := [_link(each) for each in members if each.name not in scores]:
+            lines.append(f"| {', '.join(others)} | | |")
+    every = [entry for members in families.values() for entry in members]
+    counts = {"default": sum(not entry.facts["extra"] for entry in every), "all": len(every), "entries": entries}
+    parts = [INTRODUCTION.format(**counts, table="\n".join(lines))]
+    for family, members in families.items():
+        parts += [f"## {HEADINGS[family]}\n", *map(_method, members)]
     return "\n".join(parts)
 
 
-def _scores_on_core() -> dict[str, dict[str, tuple[str, str]]]:
-    """Return mean AUC and rank of the best entry of each method by kind of bags, on the boards of core without labels.
+def _link(method: Entry) -> str:
+    link = f"[{method.name}](#{method.name})"
+    return f"*{link}*" if method.facts["extra"] else link
 
-    A rank is a text such as `3/30`, for ceilings an empty one. Methods without complete runs are left out.
+
+def _scores_on_core() -> tuple[dict[str, tuple[str, str]], int]:
+    """Return a score such as `76.1 (11)` of each method in ordered and random bags, and the number of ranked entries.
+
+    A score is the mean AUC of the method's best entry with complete runs on the boards of core without labels, with its
+    rank, if it has one.
     """
     with BOARDS.open(encoding="utf-8", newline="") as file:
         lines = [line for line in csv.DictReader(file) if line["criterion"] == "mpiou" and line["mean"]]
-    last = max(int(line["rank"]) for line in lines if line["rank"])
-    scores: dict[str, dict[str, tuple[str, str]]] = {}
+    scores: dict[str, dict[str, str]] = {}
     for line in lines:  # entries of a board are sorted, best first
-        rank = f"{line['rank']}/{last}" if line["rank"] else ""
-        scores.setdefault(line["method"], {}).setdefault(line["bagging"], (f"{float(line['mean']):.1f}", rank))
-    return scores
+        rank = f" ({line['rank']})" if line["rank"] else ""
+        scores.setdefault(line["method"], {}).setdefault(line["bagging"], f"{float(line['mean']):.1f}{rank}")
+    pairs = {method: (of.get("ordered", ""), of.get("random", "")) for method, of in scores.items()}
+    return pairs, max(int(line["rank"]) for line in lines if line["rank"])
 
 
-def _method(entry: Entry, scores: dict[str, tuple[str, str]]) -> str:
+def _method(entry: Entry) -> str:
     title, *text = (importlib.import_module(entry.module).__doc__ or "").strip().split("\n\n")
     formula = text[0].removeprefix("    ") if text and text[0].startswith("    ") else ""
-    for definition in DEFINED_ABOVE:
-        formula = formula.replace(definition, "")
-    summary = title.removeprefix(f"{entry.name}: ").replace("\n", " ")
+    for old, new in [*((definition, "") for definition in DEFINED_ABOVE), *SYMBOLS.get(entry.name, {}).items()]:
+        formula = formula.replace(old, new)
+    name, separator, summary = title.replace("\n", " ").partition(": ")
+    if not separator or name.lower().replace(" ", "-") not in (entry.name, entry.name.replace("-", "")):
+        summary = f"{name}{separator}{summary}"
     reference = entry.facts["reference"]
     for paper, address in PAPERS.items():
         reference = reference.replace(paper, f"[{paper}]({address})")
     file = f"{entry.module.rpartition('.')[2]}.py"
     kind = entry.facts["kind"] if entry.facts["role"] else ""  # otherwise the family says it
-    facts = ", ".join(filter(None, [kind, *["extra"] * entry.facts["extra"], reference]))
+    facts = ", ".join(filter(None, [kind, reference]))
     where = f"*{facts}* [`{file}`](../methods/{file})"
-    if scores:
-        values = (f"{mean} {bags}{f' ({rank})' if rank else ''}" for bags, (mean, rank) in scores.items())
-        where += f"\n*core: {', '.join(values)}*"
     parts = [f"### {entry.name}", summary[0].upper() + summary[1:]]
     parts += [f"```text\n{textwrap.dedent('    ' + formula)}\n```"] if formula else []
     return "\n\n".join([*parts, where]) + "\n"
@@ -184,17 +222,17 @@ machine. The boards `few-bags` use the datasets of core.
 ALL_DATASETS = """
 ## All datasets
 
-- *Positive* (two classes): share of rows in the positive class.
+- *Classes*: number of classes; with two, the share of rows in the positive class.
 - *Suites*: ● marks datasets of natural and multiclass on the published boards. Of paper, boards lack movielens_1m and
   road_safety. Embedded datasets, except flights_2013, are also in `embedded`.
 - *Natural keys*: columns whose values make bags. A key in *italics* is not a feature.
 - *Where*: embedded datasets are part of the package ([sources and licences](../datasets/embedded/ATTRIBUTION.md));
-  others are downloaded from OpenML or [GroupLens](https://grouplens.org/datasets/movielens/1m/). For datasets in the
-  *data directory* (with their source), put `NAME.parquet` into the folder `--data-dir` or `LLPBENCH_DATA`.
+  others are downloaded from OpenML or [GroupLens](https://grouplens.org/datasets/movielens/1m/).
+  For those with *file* and its source, put `NAME.parquet` into the folder `--data-dir` or `LLPBENCH_DATA`.
 
-| dataset | question | rows | numeric+categorical features | classes (positive) | natural keys \
-| suites | licence | where |
-|---|---|---:|---:|---:|---|---|---|---|"""
+| dataset | question | rows | numeric+categorical features | classes | natural keys \
+| suites | where; licence |
+|---|---|---:|---:|---:|---|---|---|"""
 
 SOURCES = {
     "cces_2016": "`TV16`, R package stevedata",
@@ -218,7 +256,7 @@ suite.
 
 - OpenML defines target, types, missing values and ignored columns. With two classes, the later one in string order is
   positive.
-- The first run or `llpbench data fetch openml:31` downloads the dataset. Later runs need no network.
+- The first run or `llpbench data fetch openml:31` downloads the dataset.
 - To use a copy on another machine, put `openml-31.parquet` into that machine's cache or `--data-dir`. The last column
   of the file is the target.
 - Sparse datasets, and datasets without a default target or with a numeric target, are errors. For these, write a
@@ -261,11 +299,13 @@ def _is_on_board(suite: str, dataset: str) -> bool:
 
 def _dataset(spec: DatasetSpec, suites: list[str]) -> str:
     facts = built_in_facts()[spec.name]
-    share = "" if spec.positive is None else f" ({facts.classes[spec.positive] / facts.rows:.1%})"
+    classes = str(len(facts.classes))
+    if spec.positive is not None:
+        classes = f"{facts.classes[spec.positive] / facts.rows:.1%}"
     keys = (f"*{key}*" if key in spec.key_only else key for key in spec.natural_keys)
-    source = spec.source.describe() if spec.source else f"data directory: {SOURCES.get(spec.name, '')}"
+    source = spec.source.describe() if spec.source else f"file: {SOURCES.get(spec.name, '')}"
     if isinstance(spec.source, OpenML):
-        source = f"[{source}](https://www.openml.org/d/{spec.source.id})"
+        source = f"[openml:{spec.source.id}](https://www.openml.org/d/{spec.source.id})"
     if (EMBEDDED / f"{spec.name}.parquet").exists():
         source = f"embedded, {source}" if spec.source else "embedded"
     if isinstance(spec.source, Parquet):
@@ -274,7 +314,7 @@ def _dataset(spec: DatasetSpec, suites: list[str]) -> str:
     licence = spec.licence.replace("CC BY 4.0", "CC-BY-4.0")
     cells = (
         *(f"`{spec.name}`", _cell(spec.summary), f"{facts.rows:,}", f"{len(facts.numeric)}+{len(facts.categorical)}"),
-        *(f"{len(facts.classes)}{share}", ", ".join(keys), ", ".join(suites), licence, source),
+        *(classes, ", ".join(keys), ", ".join(suites), f"{source}; {licence}"),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -284,8 +324,8 @@ COLUMNS_INTRODUCTION = """# Columns and metrics
 Columns of `Results.frame`, presets, criteria and metrics; generated by `python docs/generate.py`.
 
 Most analyses need `method`, `dataset`, `bagging`, `bag_size`, `seed`, `criterion`, `test_auc`, `seconds_training`,
-`status` and `stale`. [Reading a board](reading.md) explains floor, control and ceiling, [The protocol](protocol.md)
-cells, baggings, pretraining and stages (parts of a training that follow each other).
+`status` and `stale`. [Reading a board](reading.md) explains floor, control and ceiling, [Running](running.md)
+cells, [The protocol](protocol.md) baggings, pretraining and stages (parts of a training that follow each other).
 
 ## Columns of results
 
@@ -310,25 +350,43 @@ def columns() -> str:
         COLUMNS_INTRODUCTION,
         *_columns_of_results(),
         "| `test_METRIC` | a [metric](#metrics) of the test rows, such as `test_log_loss` |",
-        "\n## Presets\n\n`--preset quick` is the default. `--preset paper` sets the paper's defaults instead, with at "
-        f"most {Protocol.epochs}\nepochs and patience {Protocol.patience}. The suite `paper` adds movielens_1m;\n"
-        "the first published boards lack it and road_safety.\n\n| option | paper |\n|---|---|",
-        *(f"| `{name}` | {str(value).replace(',', ', ')} |" for name, value in PRESETS["paper"].items()),
+        "\n## Presets\n",
+        _presets(),
         "\n## Criteria\n\nA criterion chooses the epoch. mPIoU is the mean over bags and classes of min(p, q) / "
         "max(p, q), with p the\npredicted and q the true proportion. Hard predictions count each row for its most "
         "probable class.\nRisks estimate the loss of rows from proportions: [`dsq`](methods.md#debiased-square), "
         "[`easyllp`](methods.md#easy-llp)."
-        "\n\n| criterion | regime | meaning | better |"
-        "\n|---|---|---|---|",
-        *(
-            f"| `{c.name}` | {c.regime} | {c.title} | {'higher' if c.maximise else 'lower'} |"
-            for c in CRITERIA.values()
-        ),
+        "\n\n| criterion (↓: lower is better) | regime | meaning |\n|---|---|---|",
+        *(f"| `{c.name}`{_arrow(c.maximise)} | {c.regime} | {c.title} |" for c in CRITERIA.values()),
         "\n## Metrics\n\nA metric scores predictions, on the test rows unless its meaning says otherwise.\n"
-        "\n| metric | meaning | better |\n|---|---|---|",
-        *(f"| `{m.name}` | {m.title} | {'higher' if m.maximise else 'lower'} |" for m in METRICS.values()),
+        "\n| metric (↓: lower is better) | meaning |\n|---|---|",
+        f"| {', '.join(f'`{m.name}`{_arrow(m.maximise)}' for m in METRICS.values() if _is_named(m))} | as named |",
+        *(f"| `{m.name}`{_arrow(m.maximise)} | {m.title} |" for m in METRICS.values() if not _is_named(m)),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _presets() -> str:
+    """Return the paragraph about presets."""
+    paper = {name: str(value).replace(",", ", ") for name, value in PRESETS["paper"].items()}
+    bags, encoder, pretraining = (paper[name] for name in ("baggings", "encoders", "pretraining"))
+    text = (
+        "`--preset quick` is the default. `--preset paper` sets the paper's defaults: "
+        f"{bags} bags of {paper['bag-sizes']} rows; encoder {encoder}; pretraining {pretraining}; "
+        f"{paper['seeds']} seeds; at most {Protocol.epochs} epochs, patience {Protocol.patience}. "
+        f"Its datasets are {paper['datasets']}. "
+        "The suite `paper` adds movielens_1m; README's paper boards lack it and road_safety."
+    )
+    return textwrap.fill(text, 120)
+
+
+def _is_named(metric: Metric) -> bool:
+    """Return whether the title of a metric says no more than its name."""
+    return metric.title.lower().replace(" ", "-") == metric.name
+
+
+def _arrow(maximise: bool) -> str:
+    return "" if maximise else "↓"
 
 
 def _cell(text: str) -> str:
