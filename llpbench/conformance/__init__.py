@@ -34,10 +34,8 @@ def find(target: str) -> list[Entry]:
         named = [registry.entry(target) for registry in _REGISTRIES if target in registry.names()]
         if not named and target != "all" and not set(target) & set("*?[,:"):
             names = [name for registry in _REGISTRIES for name in registry.names()]
-            raise LLPBenchError(
-                f"{target!r} is not a file, method, dataset, bagging or encoder. {hint(target, names)}"
-                "llpbench list shows all."
-            )
+            told = f"{target!r} is not a file, method, dataset, bagging or encoder"
+            raise LLPBenchError(f"{told}. {hint(target, names)}llpbench list shows all.")
         return named or [METHODS.entry(name) for name in METHODS.select(target)]
     found = _registered_by(target)
     if not found:

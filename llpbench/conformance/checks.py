@@ -191,9 +191,7 @@ def _suppressed(subject: Subject) -> str:
 def _missing_values(subject: Subject) -> str:
     """Missing, constant and unseen values do no harm."""
     assert subject.learned  # a fault without missing values belongs to another check
-    return with_awkward(
-        subject, lambda table, assignment: subject.learn(subject.task(table, assignment), epochs=1), subject.rows
-    )
+    return with_awkward(subject, lambda *awkward: subject.learn(subject.task(*awkward), epochs=1), subject.rows)
 
 
 def _not_a_number(subject: Subject) -> str:

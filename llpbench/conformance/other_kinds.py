@@ -29,7 +29,6 @@ from llpbench.data.toy import pure_bags, toy_table
 
 (_together,) = (check.function for check in CHECKS if check.name == "together")
 
-_DROPOUT = 0.2
 _BAGS, _SIZE = 2, 6
 """number and size of the bags that encoders encode"""
 
@@ -49,7 +48,7 @@ class _EncoderSubject(Subject):
         """The encoder for the toy table, always the same."""
         return self.build(self.toy().schema)
 
-    def build(self, schema: Schema, dropout: float = _DROPOUT) -> Encoder:
+    def build(self, schema: Schema, dropout: float = 0.2) -> Encoder:
         """Return the untrained encoder."""
         torch.manual_seed(0)
         found: Encoder = self.encoder(schema, self.encoder.Params(), dropout)

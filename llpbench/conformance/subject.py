@@ -83,10 +83,9 @@ class _Learned:
         if not isinstance(population := self.source, Population):
             return ""
         weights = population.schedules(0, epoch=population.outcomes[0].selected["l1"].epoch)
-        names = (name.removesuffix("-share") for name in weights if name.endswith("-share"))
-        return "".join(
-            f"; {name} had {weights[f'{name}-share']:.0%} of its weight where training stopped" for name in names
-        )
+        shares = {name.removesuffix("-share"): share for name, share in weights.items() if name.endswith("-share")}
+        where = "of its weight where training stopped"
+        return "".join(f"; {name} had {share:.0%} {where}" for name, share in shares.items())
 
 
 class Subject:

@@ -17,8 +17,8 @@ from llpbench.core.text import plural, verb
 
 _ROUNDED = 0.02
 """tolerance for the sum of a bag's proportions; larger if they are printed with few digits"""
-_PRINTED_DIGITS = range(1, 5)
-"""possible numbers of digits in printed proportions"""
+_PRINTED_DIGITS, _FLOAT_DIGITS = 4, 6
+"""largest number of digits after the point in printed numbers, and the number assumed for numbers with more digits"""
 _MOST = 1e15
 """largest count for which common divisors are computed"""
 _WHOLE = either(" For cross-validation, split with GroupKFold.", "")
@@ -28,8 +28,6 @@ _SAMPLED, _AS_SHARES = argument("sampled=True"), argument("as_shares=True")
 _SHARES = either("shares as proportions=", "shares in --proportions")
 _OTHERS = f"If the counts are about other people than the rows of {_ROWS}, use {_AS_SHARES}."
 _GIVE_NAN = either("give NaN", "add a line with empty values")
-_FLOAT_DIGITS = 6
-"""number of digits assumed for numbers with more digits than that"""
 _NOISE_TAIL = 10.0
 """largest deviation of counts that noise may explain, in standard deviations"""
 _FEWEST_BAGS = 2
@@ -110,10 +108,8 @@ class BagLabels:
         """Raise `LLPBenchError` for a bag whose weights are all 0."""
         empty = [name for name, size in zip(self.names, self.sizes, strict=True) if not size > 0]
         if empty:
-            raise LLPBenchError(
-                f"the weights of a bag must not all be 0, got bag {empty[0]!r} ({plural(len(empty), 'such bag')} in "
-                "all). Remove the rows of such bags."
-            )
+            got = f"bag {empty[0]!r} ({plural(len(empty), 'such bag')} in all)"
+            raise LLPBenchError(f"the weights of a bag must not all be 0, got {got}. Remove the rows of such bags.")
 
     def matched(self, table: BagTable, *, drop_unmatched: bool = False) -> BagLabels:
         """Return the labels; `drop_unmatched` removes rows without a bag, and rows of bags missing in the table.
@@ -125,10 +121,8 @@ class BagLabels:
             self._require_matched(table, listed)
             return self
         if not listed.any():
-            raise LLPBenchError(
-                f"no bag of {_ROWS} ({shown(self.names, 3)}) has {table.what}; bags with {table.what} are "
-                f"{shown(table.names, 3)}. Use the same bag names in both."
-            )
+            others = f"bags with {table.what} are {shown(table.names, 3)}. Use the same bag names in both."
+            raise LLPBenchError(f"no bag of {_ROWS} ({shown(self.names, 3)}) has {table.what}; {others}")
         return self.only(listed)
 
     def only(self, listed: BoolArray) -> BagLabels:
@@ -144,18 +138,17 @@ class BagLabels:
     def _require_matched(self, table: BagTable, listed: BoolArray) -> None:
         what, drop = table.what, f"use {_DROP}."
         if alone := self.alone:
-            raise LLPBenchError(
-                f"{alone:,} of {len(self.of_row) // self.copies:,} rows {verb(alone)} no bag. Name the bag of each "
-                "row." + (f" To drop rows without a bag, {drop}" if table.at_fit else "")
-            )
+            told = f"{alone:,} of {len(self.of_row) // self.copies:,} rows {verb(alone)} no bag"
+            other_way = f" To drop rows without a bag, {drop}" if table.at_fit else ""
+            raise LLPBenchError(f"{told}. Name the bag of each row.{other_way}")
         there = set(self.names)
         empty = [name for name in table.names if name not in there]
-        empties = f"({shown(empty)}) {verb(len(empty))}"
+        part, empties = f"{len(empty):,} of {plural(len(table.names), 'bag')}", f"({shown(empty)}) {verb(len(empty))}"
         if not listed.all():
             lacking = [name for name, there in zip(self.names, listed, strict=True) if not there]
             others = f"bags with {what} are {shown(table.names, 3)}"
             if empty:
-                others = f"{len(empty):,} of {plural(len(table.names), 'bag')} {empties} {what} but no rows"
+                others = f"{part} {empties} {what} but no rows"
             advice = f"If {what} are suppressed, {_GIVE_NAN}."
             if table.at_fit:
                 advice += f" To drop the rows of bags without {what}, {drop}"
@@ -164,15 +157,11 @@ class BagLabels:
                 advice += "with rows. Number the bags alike in both."
             elif near := near_names(lacking, empty):
                 advice = f"{near}. Use the same names." + advice.partition(".")[2]
-            raise LLPBenchError(
-                f"{len(lacking):,} of {plural(len(listed), 'bag')} ({shown(lacking)}) {verb(len(lacking))} rows but no "
-                f"{what}; {others}. {advice}"
-            )
+            told = f"{len(lacking):,} of {plural(len(listed), 'bag')} ({shown(lacking)}) {verb(len(lacking))}"
+            raise LLPBenchError(f"{told} rows but no {what}; {others}. {advice}")
         if empty:
-            raise LLPBenchError(
-                f"{len(empty):,} of {plural(len(table.names), 'bag')} with {what} {empties} no rows. Remove the {what} "
-                "of such bags" + (f", or {drop}" if table.at_fit else ".")
-            )
+            other_way = f", or {drop}" if table.at_fit else "."
+            raise LLPBenchError(f"{part} with {what} {empties} no rows. Remove the {what} of such bags{other_way}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +202,8 @@ class BagTable:
         if self.columns is not None and width > 1:
             if named is not None and set(named) != set(self.columns):
                 drop = f", or drop the others with {_DROP}" if set(named) < set(self.columns) else ""
-                raise LLPBenchError(
-                    f"{self.what} have the classes {shown(self.columns)}, but the given classes are {shown(named)}. "
-                    f"Name the same classes{drop}."
-                )
+                told = f"{self.what} have the classes {shown(self.columns)}, but the given classes are {shown(named)}"
+                raise LLPBenchError(f"{told}. Name the same classes{drop}.")
             return list(self.columns)
         number = 2 if width == 1 else width
         usual: list[Hashable] = [*range(number)]
@@ -224,10 +211,8 @@ class BagTable:
             usual = [f"not {self.columns[0]}", self.columns[0]]
         names = usual if named is None else [*named]
         if len(names) != number:
-            raise LLPBenchError(
-                f"{self.what} with {plural(width, 'column')} need {number} classes, got {len(names)} "
-                f"({shown(names)}). Give one column per class."
-            )
+            told = f"{self.what} with {plural(width, 'column')} need {number} classes"
+            raise LLPBenchError(f"{told}, got {len(names)} ({shown(names)}). Give one column per class.")
         return names
 
     def only(self, named: Sequence[Hashable] | None) -> BagTable:
@@ -255,13 +240,11 @@ class BagTable:
         among the classes.
         """
         if self.columns is None:
-            raise LLPBenchError(
-                f"{argument('rest_as=')} needs names of classes. Give a frame with a column for each class."
-            )
+            advice = "Give a frame with a column for each class."
+            raise LLPBenchError(f"{argument('rest_as=')} needs names of classes. {advice}")
         if name in self.columns or not str(name).strip():
-            raise LLPBenchError(
-                f"{argument('rest_as')} must be a name that no class has ({shown(self.columns)}), got {name!r}."
-            )
+            must = f"must be a name that no class has ({shown(self.columns)}), got {name!r}."
+            raise LLPBenchError(f"{argument('rest_as')} {must}")
         known = dict(zip(labels.names, labels.sizes.tolist(), strict=True))
         rows = np.array([known.get(bag, np.nan) for bag in self.names]) if self.sizes is None else self.sizes
         if total := self._total(self.values, rows):
@@ -350,9 +333,8 @@ class BagTable:
         total = values.sum(axis=1)
         most: FloatArray = np.asarray(_NOISE_TAIL * noise / (1 if self.is_counts else np.maximum(labels.sizes, 1.0)))
         most = most + (labels.rounding(given) if self.is_counts else 0.0)
-        beyond = ((values < -(most + 1e-9 * unit)[:, None]) | (values > (unit * (1 + 1e-9) + most)[:, None])).any(
-            axis=1
-        )
+        low, high = -(most + 1e-9 * unit), unit * (1 + 1e-9) + most
+        beyond = ((values < low[:, None]) | (values > high[:, None])).any(axis=1)
         slack = (1e-6 * unit if self.is_counts else _rounding(given)) + most * given.shape[1] ** 0.5
 
         def message(first: int, extent: str, ignore: str) -> str:
@@ -474,10 +456,8 @@ class BagTable:
         flags = f"--{self.what} {rest}" + f" --size-column {total}" * sizes
         if self.by_class:
             flags = f"--classes {rest} --drop-unmatched" + f" --rest-as 'not {classes[0]}'" * (len(classes) == 1)
-        return either(
-            f"Give the {self.what} of {classes} alone{', and the total as sizes=' * sizes}.",
-            f"Name only classes: {flags}.",
-        )
+        python = f"Give the {self.what} of {classes} alone{', and the total as sizes=' * sizes}."
+        return either(python, f"Name only classes: {flags}.")
 
     def likely_total(self) -> str:
         """Return a warning of a column that is probably a total, by its values and its name; "" if there is none."""
@@ -518,17 +498,16 @@ class BagTable:
 
 def _rounding(shares: FloatArray) -> FloatArray:
     """Return the tolerance for the sum of shares [bags]: half a unit of the last printed digit for each class."""
-    known = shares[np.isfinite(shares)]
-    for digits in _PRINTED_DIGITS:
-        if _has_digits(known, digits) and not np.isin(known, (0.0, 1.0)).all():
-            return np.full(len(shares), max(_ROUNDED, shares.shape[1] * 0.5 / 10**digits) + 1e-9)
-    return np.full(len(shares), _ROUNDED + 1e-9)
+    whole = np.isin(shares[np.isfinite(shares)], (0.0, 1.0)).all()
+    of_class = 0.0 if whole else _half_a_unit(shares, fewest=1)
+    return np.full(len(shares), max(_ROUNDED, shares.shape[1] * of_class) + 1e-9)
 
 
-def _half_a_unit(numbers: FloatArray) -> float:
-    """Return half a unit of the last printed digit of some numbers."""
+def _half_a_unit(numbers: FloatArray, fewest: int = 0) -> float:
+    """Return half a unit of the last printed digit of some numbers with at least `fewest` digits after the point."""
     known = numbers[np.isfinite(numbers)]
-    digits = next((digits for digits in (0, *_PRINTED_DIGITS) if _has_digits(known, digits)), _FLOAT_DIGITS)
+    possible = range(fewest, _PRINTED_DIGITS + 1)
+    digits = next((digits for digits in possible if _has_digits(known, digits)), _FLOAT_DIGITS)
     return float(0.5 / 10.0**digits)
 
 

@@ -128,10 +128,8 @@ def options_of(name: str) -> dict[str, Any]:
     if "size" in others:
         return options
     if taken := options.keys() & OWN_SIZES.keys():
-        raise LLPBenchError(
-            f"bagging {name!r} has an option {min(taken)!r}, which every bagging without a size has. "
-            f"Rename it in {BAGGINGS.entry(name).where}."
-        )
+        told = f"bagging {name!r} has an option {min(taken)!r}, which every bagging without a size has"
+        raise LLPBenchError(f"{told}. Rename it in {BAGGINGS.entry(name).where}.")
     return {**options, **OWN_SIZES}
 
 
@@ -161,10 +159,9 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
     options = {option: value for option, value in options.items() if value != known[option]}  # without defaults
     for option in needed_options(entry.name):
         if option not in options:
-            raise LLPBenchError(
-                f"bagging {entry.name!r} needs the option {option!r}. Write {entry.name}:{option}=NAME, or "
-                f"{entry.name}:{option}=NAME+NAME for several."
-            )
+            one = f"{entry.name}:{option}=NAME"
+            needs = f"bagging {entry.name!r} needs the option {option!r}"
+            raise LLPBenchError(f"{needs}. Write {one}, or {one}+NAME for several.")
     if not is_sized(entry.name):
         _require_own_sizes(options, text)
     return entry.name, options
@@ -201,10 +198,8 @@ def _require_own_sizes(given: Mapping[str, Any], text: str) -> None:
             raise LLPBenchError(f"{said} Fix it.")
     least, most = options["least"], options["most"]
     if least < 1 or most < 0 or (most and most < least):
-        raise LLPBenchError(
-            f"least={least} and most={most or 'any number'} in {text!r} must be sizes of bags: least at least 1, "
-            "and most not below least. Fix them."
-        )
+        must = "must be sizes of bags: least at least 1, and most not below least"
+        raise LLPBenchError(f"least={least} and most={most or 'any number'} in {text!r} {must}. Fix them.")
 
 
 _FREQUENT = 0.01

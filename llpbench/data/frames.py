@@ -119,9 +119,8 @@ def read_features(
     for position, column in enumerate(map(str, frame.columns)):
         series = frame.iloc[:, position]
         if series.isna().all():
-            raise DataError(
-                f"{owner}: column {column!r} contains only missing values. {either('Leave it out', 'Use --leave-out')}."
-            )
+            advice = either("Leave it out", "Use --leave-out")
+            raise DataError(f"{owner}: column {column!r} contains only missing values. {advice}.")
         if is_numeric(series, owner):
             numeric[column] = read_numbers(series, owner)
         else:
@@ -165,9 +164,8 @@ def _labels(series: Series, owner: str, target: str, positive: str | None) -> tu
     if is_numeric(series, owner):
         values = series.to_numpy(dtype=np.float64)
         if broken := [*values[values != np.floor(values)], *values[np.isinf(values)]]:
-            raise DataError(
-                f"{owner}: target {target!r} must contain classes, got {broken[0]:g}. Convert it to classes."
-            )
+            told = f"target {target!r} must contain classes, got {broken[0]:g}"
+            raise DataError(f"{owner}: {told}. Convert it to classes.")
     labels, classes = _encode(series)
     if len(classes) < 2:
         raise DataError(f"{owner}: every target ({target!r}) is {classes[0]!r}. There must be two classes.")
@@ -202,20 +200,16 @@ def is_numeric(series: Series, owner: str) -> bool:
         if not foreign:
             return False
         kind_of_values = " or ".join(foreign)
-    raise DataError(
-        f"{owner}: column {str(series.name)!r} is of type {kind_of_values}, which is not supported. "
-        "Convert it to numbers or text, or leave it out."
-    )
+    told = f"column {str(series.name)!r} is of type {kind_of_values}, which is not supported"
+    raise DataError(f"{owner}: {told}. Convert it to numbers or text, or leave it out.")
 
 
 def read_numbers(series: Series, owner: str) -> FloatArray:
     """Return a numeric column as float64 `[rows]`, NaN if missing."""
     values: FloatArray = series.to_numpy(dtype=np.float64, na_value=np.nan)
     if len(infinite := np.flatnonzero(np.isinf(values))):
-        raise DataError(
-            f"{owner}: column {str(series.name)!r} contains an infinite value, first in data row {infinite[0] + 1}. "
-            "Replace it with a number or a null."
-        )
+        told = f"column {str(series.name)!r} contains an infinite value, first in data row {infinite[0] + 1}"
+        raise DataError(f"{owner}: {told}. Replace it with a number or a null.")
     return values
 
 

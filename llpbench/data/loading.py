@@ -167,10 +167,8 @@ def _download(source: Source, spec: DatasetSpec) -> Path:
 
 
 def _unwritable(path: Path, error: OSError) -> DataError:
-    return DataError(
-        f"the cache {str(path.parent)!r} cannot be written ({error.strerror or error}). "
-        "Set LLPBENCH_CACHE to a folder that can."
-    )
+    told = f"the cache {str(path.parent)!r} cannot be written ({error.strerror or error})"
+    return DataError(f"{told}. Set LLPBENCH_CACHE to a folder that can.")
 
 
 @dataclass(frozen=True)
@@ -358,9 +356,8 @@ def suite_datasets(name: str) -> tuple[str, ...]:
     entry = SUITES.entry(name)
     named = entry.load()()
     if isinstance(named, str) or not named:
-        raise LLPBenchError(
-            f"suite {entry.name!r} ({entry.where}) must return names of datasets, got {named!r}. Return a tuple."
-        )
+        told = f"suite {entry.name!r} ({entry.where}) must return names of datasets, got {named!r}"
+        raise LLPBenchError(f"{told}. Return a tuple.")
     try:
         return tuple(dict.fromkeys(DATASETS.entry(each).name for each in named))
     except LLPBenchError as error:

@@ -42,10 +42,9 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
     bags, features = as_pandas(bags), as_pandas(features)
     if not _has_entries(bags):
         column = isinstance(features, pd.DataFrame) and isinstance(bags, str) and bags in features.columns
-        raise LLPBenchError(
-            f"bags must contain the label of each row's bag, in an array, series or frame, got {bags!r}"
-            + (f". Use bags=X[{bags!r}]." if column else "")
-        )
+        advice = f". Use bags=X[{bags!r}]." if column else ""
+        must = "must contain the label of each row's bag, in an array, series or frame"
+        raise LLPBenchError(f"bags {must}, got {bags!r}{advice}")
     bags = bags.to_frame(index=False) if isinstance(bags, pd.MultiIndex) else bags
     is_matrix = isinstance(bags, np.ndarray) and bags.ndim == 2
     frame = pd.DataFrame(bags) if is_matrix else bags if isinstance(bags, pd.DataFrame) else None
@@ -118,9 +117,8 @@ def column_of_rows(given: Any, X: Any, what: str, advice: str) -> pd.Series:  # 
         _require_same_order(what, given.index, X.index)
     values = given if isinstance(given, list | tuple | pd.Series) else np.ravel(given)
     if len(values) != len(X):
-        raise LLPBenchError(
-            f"{argument(what)} must have an entry for each of the {len(X):,} rows, got {len(values):,}. {advice}"
-        )
+        must = f"must have an entry for each of the {len(X):,} rows, got {len(values):,}"
+        raise LLPBenchError(f"{argument(what)} {must}. {advice}")
     if isinstance(values, pd.Series):
         return values.reset_index(drop=True)
     return pd.Series(values, dtype=object if isinstance(values, list | tuple) else None)
@@ -153,18 +151,15 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
         given = {name: [value.get(column, usual[name]) for column in columns] for name, value in given.items()}
     elif isinstance(given, pd.DataFrame):
         if given.columns.nlevels > 1:
-            raise LLPBenchError(
-                f"the columns of {what} must have one level (the classes), got {given.columns.nlevels} levels such as "
-                f"{given.columns[0]!r}."
-            )
+            got = f"{given.columns.nlevels} levels such as {given.columns[0]!r}"
+            raise LLPBenchError(f"the columns of {what} must have one level (the classes), got {got}.")
         columns = list(given.columns)
     names, values = _by_bag(given, what, labels, _numbers)
     if columns and {*columns} & {*labels.names} and not {*names} & {*labels.names}:
         swapped = f"pandas.DataFrame({what})" if isinstance(given, Mapping) else f"{what}.T"
-        raise LLPBenchError(
-            f"{what} must have a row for each bag and a column for each class, got the column {columns[0]!r}. Give "
-            f"{f'{what}.swaplevel()' if by_class else swapped}."
-        )
+        must = "must have a row for each bag and a column for each class"
+        advice = f"Give {f'{what}.swaplevel()' if by_class else swapped}."
+        raise LLPBenchError(f"{what} {must}, got the column {columns[0]!r}. {advice}")
     table = BagTable(names, values, columns, is_counts, by_class=by_class)
     if sizes is None:
         return table
@@ -186,10 +181,9 @@ def values_of_bags(
     known, values = _by_bag(_in_pandas(given, what, labels), what, labels, read)
     place = {name: number for number, name in enumerate(known)}
     if lacking := [name for name in names if name not in place]:
-        raise LLPBenchError(
-            f"{argument(what)} must be known for all bags, got none for {plural(len(lacking), 'bag')} "
-            f"({shown(lacking)}). Give {argument(f'{what}=')} of all bags."
-        )
+        got = f"none for {plural(len(lacking), 'bag')} ({shown(lacking)})"
+        advice = f"Give {argument(f'{what}=')} of all bags."
+        raise LLPBenchError(f"{argument(what)} must be known for all bags, got {got}. {advice}")
     return np.asarray(values[[place[name] for name in names]])
 
 
@@ -203,10 +197,9 @@ def _in_pandas(given: Any, what: str, labels: BagLabels) -> Any:
     if found is not given and isinstance(found.index, pd.RangeIndex):
         if isinstance(found, pd.Series):
             return found.to_numpy()
-        raise LLPBenchError(
-            f"{what} need an index that names the bags, got a frame without an index. If {found.columns[0]!r} names "
-            f"the bags, give {what}.to_pandas().set_index({found.columns[0]!r})."
-        )
+        first = repr(found.columns[0])
+        advice = f"If {first} names the bags, give {what}.to_pandas().set_index({first})."
+        raise LLPBenchError(f"{what} need an index that names the bags, got a frame without an index. {advice}")
     if not isinstance(found, pd.DataFrame | pd.Series) or labels.columns is None:
         return found
     levels, keys = list(found.index.names), labels.columns
@@ -227,9 +220,8 @@ def _by_bag(
         names, values = list(given), list(given.values())
     else:
         if not _has_entries(given):
-            raise LLPBenchError(
-                f"{what} must be a mapping, series, frame or array with an entry for each bag, got {given!r}."
-            )
+            must = "must be a mapping, series, frame or array with an entry for each bag"
+            raise LLPBenchError(f"{what} {must}, got {given!r}.")
         names, values = list(labels.names), given
         if len(given) != len(names):
             raise LLPBenchError(
@@ -284,10 +276,8 @@ def _wide(series: pd.Series, what: str) -> pd.DataFrame:
     for label in frame.columns:
         key = " ".join(str(label).casefold().split())
         if (other := classes.setdefault(key, label)) != label:
-            raise LLPBenchError(
-                f"classes must differ by more than capitals and spaces, got {other!r} and {label!r}. Give each class "
-                f"one name in {what}."
-            )
+            told = f"classes must differ by more than capitals and spaces, got {other!r} and {label!r}"
+            raise LLPBenchError(f"{told}. Give each class one name in {what}.")
     return frame
 
 

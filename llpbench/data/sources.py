@@ -147,9 +147,8 @@ class GroupLens:
         except DataError:
             raise
         except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
-            raise DataError(
-                f"{str(path)!r} is not a complete {self.archive} ({one_line(error, 200)}). Replace it."
-            ) from error
+            told = f"{str(path)!r} is not a complete {self.archive} ({one_line(error, 200)})"
+            raise DataError(f"{told}. Replace it.") from error
         return ratings.merge(users, on="userId", how="left").merge(movies, on="movieId", how="left")
 
     def download(self) -> DataFrame:
@@ -175,10 +174,9 @@ def openml_suite_members(ident: int) -> list[int]:
             _require_connection(openml.config.server)
             members = openml.study.get_suite(ident).data
         except Exception as error:  # errors of any kind, as with datasets
-            raise DataError(
-                f"OpenML suite {ident} cannot be read ({one_line(error, 200)}). "
-                "Try again, or name its datasets: --datasets openml:ID,openml:ID."
-            ) from error
+            told = f"OpenML suite {ident} cannot be read ({one_line(error, 200)})"
+            advice = "Try again, or name its datasets: --datasets openml:ID,openml:ID."
+            raise DataError(f"{told}. {advice}") from error
     if not members:
         raise DataError(f"OpenML suite {ident} has no datasets. Choose another one.")
     return sorted(set(members))

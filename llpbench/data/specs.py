@@ -174,10 +174,8 @@ class DatasetSpec:
         for key in self.natural_keys:
             absent = set(key.split("+")) - {*table.keys, *table.numeric_names, *table.categorical_names}
             if absent:
-                raise DataError(
-                    f"dataset {self.name!r} declares the natural key {key!r}, but has no column {min(absent)!r}. "
-                    "Fix its declaration."
-                )
+                told = f"dataset {self.name!r} declares the natural key {key!r}, but has no column {min(absent)!r}"
+                raise DataError(f"{told}. Fix its declaration.")
         if not self.sha256 or table.fingerprint != self.sha256:
             self._require_facts(table, origin)
         return table
@@ -211,10 +209,8 @@ class DatasetSpec:
         fetch = "Point"
         if self.source:
             fetch = f"Fetch it from {self.source.describe()} (llpbench data fetch {self.name}), or point"
-        return (
-            f"dataset {self.name!r} is not on this machine. {fetch} --data-dir or LLPBENCH_DATA to a folder with "
-            f"{file_name(self.name)}{in_checkout}."
-        )
+        advice = f"{fetch} --data-dir or LLPBENCH_DATA to a folder with {file_name(self.name)}{in_checkout}."
+        return f"dataset {self.name!r} is not on this machine. {advice}"
 
     @property
     def _remedy(self) -> str:

@@ -74,9 +74,8 @@ def assign_bags(table: Table, bagging: str, bag_size: int | None, seed: int, max
         rest = None
     else:
         if bag_size is not None:
-            raise LLPBenchError(
-                f"bag size must be None for bagging {name!r}, which decides the sizes of its bags, got {bag_size!r}"
-            )
+            must = f"must be None for bagging {name!r}, which decides the sizes of its bags"
+            raise LLPBenchError(f"bag size {must}, got {bag_size!r}")
         split, bags, rest = _own_sizes(table, name, options, seed)
     if max_bags is not None:
         rng = _stream(table, name, options, bag_size, seed, "some of the training bags")
@@ -124,10 +123,9 @@ def _own_sizes(
     if table.labels is None:
         by = "bags"  # counts are known only for whole bags
         if name != GIVEN or most or rest != "drop":
-            raise LLPBenchError(
-                f"the bags of {table.name!r} have published counts and cannot be changed, got "
-                f"{format_bagging(name, options)!r}. Choose {GIVEN!r}, with no option but least=."
-            )
+            told = f"the bags of {table.name!r} have published counts and cannot be changed"
+            advice = f"Choose {GIVEN!r}, with no option but least=."
+            raise LLPBenchError(f"{told}, got {format_bagging(name, options)!r}. {advice}")
     if by == "bags":  # the split does not depend on limits to sizes
         rng = generator(seed, "split by bags", table.name, format_bagging(name, of_bagging))
         split, bags = _split_bags(bagged(np.arange(len(table)), rng), rng, f"bagging {name!r} of {table.name!r}")
@@ -187,14 +185,12 @@ def _checked_bag_size(bag_size: int | None, table: Table) -> int:
         raise LLPBenchError(f"bag size must be a positive integer, got {bag_size!r}. Choose one, such as 256.")
     largest = largest_bag_size(len(table))
     if largest == 0:
-        raise LLPBenchError(
-            f"dataset {table.name!r} has {len(table)} rows, too few to split 80/10/10 into bags. Give 10 rows or more."
-        )
+        told = f"dataset {table.name!r} has {len(table)} rows, too few to split 80/10/10 into bags"
+        raise LLPBenchError(f"{told}. Give 10 rows or more.")
     if bag_size > largest:
-        raise LLPBenchError(
-            f"bag size {bag_size} is larger than the {largest:,} validation rows of {table.name!r}. "
-            f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
-        )
+        told = f"bag size {bag_size} is larger than the {largest:,} validation rows of {table.name!r}"
+        advice = f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
+        raise LLPBenchError(f"{told}. {advice}")
     return int(bag_size)
 
 
@@ -223,10 +219,8 @@ def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int | None)
     if not sizes.all() or len(bags) == 0:
         raise LLPBenchError(f"{place} returned an empty bag, or none at all. Fix it.")
     if size is not None and (bags.shape[1] != size or len(inside) < bags.size):
-        raise LLPBenchError(
-            f"{place} must make bags of {size} rows, got {sizes.min()} to {sizes.max()}. Remove the parameter `size` "
-            "to make bags of varying sizes."
-        )
+        told = f"{place} must make bags of {size} rows, got {sizes.min()} to {sizes.max()}"
+        raise LLPBenchError(f"{told}. Remove the parameter `size` to make bags of varying sizes.")
     return bags.astype(np.int64)
 
 

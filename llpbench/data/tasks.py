@@ -117,10 +117,9 @@ class Scaler:
         """
         column = effect.feature
         assert effect.edges is not None
+        edges = np.asarray(effect.edges * self.std[column] + self.mean[column])
         if self.transform is not None:
             edges = self.transform.inverse(column, effect.edges)
-        else:
-            edges = np.asarray(effect.edges * self.std[column] + self.mean[column])
         edges = np.round(edges, int(5 - np.floor(np.log10(self.std[column]))))
         return replace(effect, name=name, edges=edges + 0.0)  # -0 becomes 0
 

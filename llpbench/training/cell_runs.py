@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -176,8 +175,7 @@ def _most_together(cell: Cell, machine: Machine) -> int | None:
     if not METHODS.get(cell.method).stackable:
         return 1
     deep = cell.encoder is not None and ENCODERS.get(cell.encoder).compiles
-    alone = deep and machine.compiled and machine.device.type == "cpu"
-    return 1 if alone else None
+    return 1 if deep and machine.compiled and machine.device.type == "cpu" else None
 
 
 def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> Task:
@@ -218,18 +216,17 @@ def _train_population(
         damaged = machine.compiled and remove_damaged(error)
         if len(tasks) == 1 and not damaged:
             status: Status = "out-of-memory" if out_of_memory else "failed"
-            reason = fault(error)
-            if out_of_memory:
-                reason = f"out of memory with one member alone: {reason}"
+            reason = "out of memory with one member alone: " * out_of_memory + fault(error)
             return [SeedResult(seed, status, reason) for seed in tasks]
     # not in the handler, where the traceback would keep the tensors alive
     if machine.device.type == "cuda":
         torch.cuda.empty_cache()
     assert cell.protocol is not None
     most = len(tasks) if damaged else (len(tasks) + 1) // 2 if out_of_memory else 1
-    parts = populations(tasks, cell.protocol.bags_per_step, most)
-    train = partial(_train_population, on_epoch=on_epoch, pretrain=pretrain, keep=keep)
-    return [result for part in parts for result in train(cell, method, part, machine)]
+    results = []
+    for part in populations(tasks, cell.protocol.bags_per_step, most):
+        results += _train_population(cell, method, part, machine, on_epoch, pretrain, keep=keep)
+    return results
 
 
 def _train_together(
@@ -259,13 +256,9 @@ def _train_together(
     results = []
     for place, seed in enumerate(tasks):
         numbers = range(place * cell.ensemble, (place + 1) * cell.ensemble)
-        members_of_seed = [outcomes[number] for number in numbers]
-        result = SeedResult(
-            seed,
-            epochs=max(outcome.epochs for outcome in members_of_seed),
-            parameters=population.stack.theta.shape[1],
-            members=len(members),
-        )
+        members_of_seed = outcomes[numbers.start : numbers.stop]
+        epochs, parameters = max(each.epochs for each in members_of_seed), population.stack.theta.shape[1]
+        result = SeedResult(seed, epochs=epochs, parameters=parameters, members=len(members))
         if started:
             result.times["pretraining"] = started[seed].seconds
         failures = [outcome.failure for outcome in members_of_seed if outcome.failure]
@@ -398,7 +391,5 @@ def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Seq
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, content.getvalue())
     except OSError as error:
-        raise LLPBenchError(
-            f"predictions cannot be written to {str(file)!r}: {error.strerror or error}. Make room, or leave "
-            "out --save-predictions."
-        ) from error
+        what = f"predictions cannot be written to {str(file)!r}: {error.strerror or error}"
+        raise LLPBenchError(f"{what}. Make room, or leave out --save-predictions.") from error

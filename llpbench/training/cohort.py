@@ -286,10 +286,8 @@ class _Validation:
         self.labelled = len(labels) == len(holdouts)
         """whether fine-grained criteria are available"""
         self._labels = stacked(labels, device) if self.labelled else None
-        self._bags = [
-            stacked([getattr(holdout, part) for holdout in holdouts], device)
-            for part in ("index", "proportions", "known")
-        ]
+        parts = ("index", "proportions", "known")
+        self._bags = [stacked([getattr(holdout, part) for holdout in holdouts], device) for part in parts]
 
     def criteria(self, predict: Prediction, weights: Weights, slots: Tensor) -> dict[str, FloatArray]:
         """Return every validation criterion that the splits allow, by name: [members]."""

@@ -115,9 +115,8 @@ def pick_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise LLPBenchError(
-            f"device {name!r} does not exist: torch sees {torch.cuda.device_count()} GPUs. Use --device cpu."
-        )
+        told = f"device {name!r} does not exist: torch sees {torch.cuda.device_count()} GPUs"
+        raise LLPBenchError(f"{told}. Use --device cpu.")
     return device
 
 
@@ -196,11 +195,9 @@ def _processor() -> str:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an exception says that the GPU or the machine ran out of memory."""
-    text = str(error)
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError)
-        and ("not enough memory" in text or "out of memory" in text or "can't allocate memory" in text)
-    )
+    texts = ("not enough memory", "out of memory", "can't allocate memory")
+    told = isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+    return told or isinstance(error, torch.OutOfMemoryError | MemoryError)
 
 
 @cache

@@ -43,7 +43,8 @@ def judge(
     averaged = population.average is not None
     if averaged:
         names = [name for name, criterion in CRITERIA.items() if criterion.regime in population.regimes]
-        weights = [_epochs_before(last, outcome.averaged) for outcome in outcomes]
+        averages = [each.averaged for each in outcomes if each.averaged is not None]  # of the last epochs
+        weights = [{("", last + 1 - n): each[-n] for n in range(len(each), 0, -1)} for each in averages]
     else:
         names = chosen_by_all(outcomes)
         weights = [{_moment(each.selected[name]): each.selected[name].weights for name in names} for each in outcomes]
@@ -79,12 +80,6 @@ _PARTS = ("proba", "of_train", "of_validation")
 
 def _moment(choice: Selected) -> _Moment:
     return choice.training, choice.epoch
-
-
-def _epochs_before(last: int, averaged: Tensor | None) -> dict[_Moment, Tensor]:
-    """Return averaged weights [n, parameters] as those of the last n epochs."""
-    assert averaged is not None
-    return {("", epoch): each for epoch, each in enumerate(averaged, start=last + 1 - len(averaged))}
 
 
 def full_verdict(task: Task, proba: FloatArray, of_train: FloatArray) -> Judged:
@@ -125,11 +120,10 @@ class _Looked:
         self.of_validation = population.predict(number, stacked, task.validation.rows) if keep else self.proba[:, :0]
         representation = population.represent(number, stacked, task.test.rows)
         labels = task.test.labels
+        pairs = _judge_pairs(population, number, stacked)
         self.diagnostics = [
-            ({} if labels is None else _class_awareness(z, labels)) | pairs | population.schedules(number, epoch=epoch)
-            for z, pairs, (_, epoch) in zip(
-                representation, _judge_pairs(population, number, stacked), weights, strict=True
-            )
+            ({} if labels is None else _class_awareness(z, labels)) | of_pairs | population.schedules(number, epoch)
+            for z, of_pairs, (_, epoch) in zip(representation, pairs, weights, strict=True)
         ]
 
 
@@ -174,11 +168,9 @@ def _known_bag_metrics(task: Task, of_train: FloatArray, of_test: FloatArray) ->
     if task.test_bags is None or task.test.labels is None or not (task.test_bags >= 0).any():
         return {}
     effects = BagCounts(task.bags).bag_effects(_logits(of_train))
-    known = task.test_bags >= 0
-    moved = _logits(of_test)
+    known, moved = task.test_bags >= 0, _logits(of_test)
     moved[known] += effects[task.test_bags[known]]
-    proba = softmax(moved, axis=1)
-    metrics = test_metrics(proba, task.test)
+    metrics = test_metrics(softmax(moved, axis=1), task.test)
     return {f"{name}-known-bags": metrics[name] for name in ("auc", "log-loss", "brier")}
 
 
@@ -231,11 +223,8 @@ def _cosines(z: FloatArray, labels: IntArray) -> tuple[float, float]:
         sums.append(rows.sum(axis=0))
         sizes.append(len(rows))
         squares.append((rows**2).sum())  # the number of nonzero rows
-    within = [
-        (total @ total - square) / (size * (size - 1))
-        for total, size, square in zip(sums, sizes, squares, strict=True)
-        if size > 1
-    ]
+    of_classes = zip(sums, sizes, squares, strict=True)
+    within = [(total @ total - square) / (size * (size - 1)) for total, size, square in of_classes if size > 1]
     between = [sums[a] @ sums[b] / (sizes[a] * sizes[b]) for a, b in itertools.combinations(range(len(sums)), 2)]
     if not within or not between:
         return float("nan"), float("nan")

@@ -268,12 +268,11 @@ def explained() -> Iterator[None]:
         text = str(error)
         if "vmap" not in text and "broadcast shape" not in text:  # the second text: a write in place
             raise
+        message = (
+            "the method cannot be mapped over members (torch.func.vmap): it looks at values, or writes in place. "
+            "Write it with torch.where and without .item(), or declare stackable = False. "
+            f"In detail: {one_line(error, 160)}"
+        )
         if "random" in text:
             message = "torch's own random functions cannot be used in a method. Use model.random instead."
-        else:
-            message = (
-                "the method cannot be mapped over members (torch.func.vmap): it looks at values, or writes in place. "
-                "Write it with torch.where and without .item(), or declare stackable = False. "
-                f"In detail: {one_line(error, 160)}"
-            )
         raise _UnmappableError(message) from error

@@ -94,10 +94,8 @@ class Population(Cohort):
         if not isinstance(method, Reports):
             return {}
         last = (stage.epochs or self.protocol.epochs) - 1
-        first, now, full = (
-            {name: float(value) for name, value in method.schedules(self.now(stage, at * self.steps(stage))).items()}
-            for at in (0, epoch, last)
-        )
+        moments = (self.now(stage, at * self.steps(stage)) for at in (0, epoch, last))
+        first, now, full = ({name: float(v) for name, v in method.schedules(at).items()} for at in moments)
         return now | {f"{name}-share": value / full[name] for name, value in now.items() if full[name] > first[name]}
 
     def _own(self, number: int, theta: Tensor) -> tuple[Weights, Tensor]:

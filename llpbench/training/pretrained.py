@@ -88,28 +88,23 @@ class Pretrainer:
     def compute(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
         """Pretrain some seeds; seeds with equal numbers of rows and bags train as one population."""
         assert self.cell.protocol is not None
-        groups = populations(tasks, self.cell.protocol.bags_per_step)
-        return {seed: weights for group in groups for seed, weights in self._together(group).items()}
-
-    def _together(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
-        assert self.cell.protocol is not None
         named: Any = self.cell.pretraining
         params = read_params(PretrainingParams, self.cell.pretraining_params, owner="pretraining")
-        method = Pretraining(named, params)
-        clock = time.perf_counter()
-        members = [Trainee(seed, method, task) for seed, task in tasks.items()]
         encoder = encoder_factory(self.cell, params.dropout)
-        population = Population(members, encoder, self.cell.protocol, self.machine, _PURPOSE)
-        for seed, outcome in zip(tasks, population.train(self.on_epoch), strict=True):
-            if outcome.failure:
-                raise RuntimeError(f"pretraining of seed {seed}: {outcome.failure}")
-        seconds = (time.perf_counter() - clock) / len(tasks)
-        parameters = population.stack.parameters(population.state.weights)
-        weights = {name: value.cpu() for name, value in parameters.items() if name.startswith("encoder.")}
-        return {
-            seed: Pretrained({name: value[number].clone() for name, value in weights.items()}, seconds)
-            for number, seed in enumerate(tasks)
-        }
+        pretrained: dict[int, Pretrained] = {}
+        for group in populations(tasks, self.cell.protocol.bags_per_step):
+            clock, method = time.perf_counter(), Pretraining(named, params)
+            members = [Trainee(seed, method, task) for seed, task in group.items()]
+            population = Population(members, encoder, self.cell.protocol, self.machine, _PURPOSE)
+            for seed, outcome in zip(group, population.train(self.on_epoch), strict=True):
+                if outcome.failure:
+                    raise RuntimeError(f"pretraining of seed {seed}: {outcome.failure}")
+            seconds = (time.perf_counter() - clock) / len(group)
+            parameters = population.stack.parameters(population.state.weights)
+            weights = {name: value.cpu() for name, value in parameters.items() if name.startswith("encoder.")}
+            for number, seed in enumerate(group):
+                pretrained[seed] = Pretrained({name: v[number].clone() for name, v in weights.items()}, seconds)
+        return pretrained
 
 
 @contextmanager
@@ -118,9 +113,8 @@ def _file_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise LLPBenchError(
-            f"pretrained weights cannot be saved in {str(folder)!r}: {error.strerror or error}. Choose another --out."
-        ) from error
+        told = f"pretrained weights cannot be saved in {str(folder)!r}: {error.strerror or error}"
+        raise LLPBenchError(f"{told}. Choose another --out.") from error
 
 
 def _key(cell: Cell, seed: int, task: Task) -> str:

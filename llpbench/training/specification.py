@@ -73,8 +73,8 @@ def make_cell(
 
 def configuration(cell: Cell) -> str:
     """Return the differences from the default configuration as text, such as `hidden=128, learning_rate=0.0003`."""
-    items = (f"{name}={f'{value:.4g}' if isinstance(value, float) else value}" for name, value in changed(cell).items())
-    return ", ".join(items)
+    texts = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in changed(cell).items()}
+    return ", ".join(f"{name}={text}" for name, text in texts.items())
 
 
 def changed(cell: Cell) -> dict[str, Any]:
@@ -82,14 +82,8 @@ def changed(cell: Cell) -> dict[str, Any]:
 
     Names of pretraining and encoder hyperparameters start with `pretraining.` and `encoder.`.
     """
-    usual = make_cell(
-        cell.method,
-        cell.dataset,
-        bag_size=cell.bag_size,
-        bagging=cell.bagging,
-        encoder=cell.encoder or "mlp",
-        pretraining=cell.pretraining,
-    )
+    bags: dict[str, Any] = {"bag_size": cell.bag_size, "bagging": cell.bagging}
+    usual = make_cell(cell.method, cell.dataset, **bags, encoder=cell.encoder or "mlp", pretraining=cell.pretraining)
     parts = {"": "params", "pretraining.": "pretraining_params", "encoder.": "encoder_params"}
     return {
         prefix + name: value

@@ -117,13 +117,9 @@ class StageRun:
 
     def plan(self, epoch: int) -> EpochPlan:
         """Return the random draws of all steps of an epoch, and advance the members' random streams."""
-        return self.cohort.data.plan_epoch(
-            self.stage.unit,
-            self.cohort.per_step(self.stage),
-            len(self.method.phases),
-            {number: self.state.rngs[number] for number in self.slots.tolist()},
-            epoch,
-        )
+        streams = {number: self.state.rngs[number] for number in self.slots.tolist()}
+        unit, per_step, phases = self.stage.unit, self.cohort.per_step(self.stage), len(self.method.phases)
+        return self.cohort.data.plan_epoch(unit, per_step, phases, streams, epoch)
 
     def step(self, plan: EpochPlan, step: int, progress: Tensor) -> Tensor:
         """Run one step of all members, phase by phase; return each member's sum of losses [n].
@@ -143,15 +139,11 @@ class StageRun:
         bags = self.cohort.data.take(self.stage.unit, self.slots, drawn, width, self.state.targets)
         total = torch.zeros(len(self.slots), device=self.device)
         for turn, phase in enumerate(self.method.phases):
-            names = (self.stage.name, phase.name)
-            losses = self.cohort.losses(
-                names, self.theta, self.slots, self.state.buffers, bags, keys[:, turn], progress
-            )
+            names, buffers = (self.stage.name, phase.name), self.state.buffers
+            losses = self.cohort.losses(names, self.theta, self.slots, buffers, bags, keys[:, turn], progress)
             if losses.dim() != 1:
-                shape = tuple(losses.shape[1:])
-                raise HookError.of(
-                    self.method, "loss", f"must be a single number, got shape {shape}. End the loss with .mean()."
-                )
+                what = f"must be a single number, got shape {tuple(losses.shape[1:])}. End the loss with .mean()."
+                raise HookError.of(self.method, "loss", what)
             with self.cohort.machine.fast_products():
                 (gradient,) = torch.autograd.grad(losses.sum(), self.theta)
             self.optimisers[turn].step(self.theta, gradient)
@@ -312,12 +304,10 @@ class _MemberView:
     def _apply(self, function: OfMember) -> FloatArray:
         cohort = self._run.cohort
         here, method = torch.tensor([self._number], device=self._run.device), cohort.members[self._number].method
-        with torch.no_grad():
-            chunks = [
-                function(self.network, method, tree_map(itemgetter(0), bags))  # remove the dimension of members
-                for bags in cohort.prediction.chunks(cohort.data.rows, here, here)
-            ]
-        return np.asarray(torch.cat(chunks, dim=1)[0].float().cpu())
+        chunks = cohort.prediction.chunks(cohort.data.rows, here, here)
+        with torch.no_grad():  # without the dimension of members
+            found = [function(self.network, method, tree_map(itemgetter(0), bags)) for bags in chunks]
+        return np.asarray(torch.cat(found, dim=1)[0].float().cpu())
 
 
 def _proba(network: Network, method: Method, bags: Bags) -> Tensor:
@@ -417,8 +407,7 @@ class _Recorded:
         except RuntimeError as error:
             self._possible = False
             self._graphs.clear()
-            warnings.warn(
-                f"a step could not be recorded and is launched kernel by kernel: {one_line(error)}", stacklevel=1
-            )
+            told = f"a step could not be recorded and is launched kernel by kernel: {one_line(error)}"
+            warnings.warn(told, stacklevel=1)
             return
         self._graphs[width] = graph, places, result

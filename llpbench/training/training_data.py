@@ -52,10 +52,8 @@ def _buckets(sizes: IntArray, per_step: int) -> list[IntArray]:
     order = np.argsort(-sizes, kind="stable")
     found, start = [], 0
     while start < len(order):
-        end = start + 1
-        while end < len(order) and (
-            LARGEST_RATIO * sizes[order[end]] >= sizes[order[start]] or (end - start) % per_step
-        ):
+        end, longest = start + 1, sizes[order[start]]
+        while end < len(order) and (LARGEST_RATIO * sizes[order[end]] >= longest or (end - start) % per_step):
             end += 1
         found.append(order[start:end])
         start = end
