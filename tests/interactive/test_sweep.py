@@ -179,7 +179,7 @@ class TestResults:
         assert ranked[: ranked.sum()].all()
         assert board.loc[ranked, "role"].isin(["", "floor"]).all()
         assert board.query("role == 'floor' and rank > 0")["method"].item() == "bag-soft-label"
-        on_labels = board["role"].isin(["supervised", "ceiling"])
+        on_labels = board["role"].isin(["supervised", "ceiling", "control"])
         assert on_labels.tail(on_labels.sum()).all()
         without = board.loc[on_labels, "auc_mean"].isna()  # what lacks runs has no mean
         assert set(without) == {False, True}
