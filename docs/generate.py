@@ -42,8 +42,8 @@ For each method: what it does, its loss L (minimised) or model, its source, and 
 from published code. `llpbench list params NAME` shows hyperparameters.
 
 *Core* is mean AUC × 100 (50 is chance) of the method's best setting on the [boards without
-labels](../leaderboards/core/README.md), with its rank among {entries} entries. Proportions choose the epochs of
-networks. Empty: runs are not complete.
+labels](../leaderboards/core/README.md), with its rank among {entries} entries (some methods have several). Proportions
+choose the epochs of networks. Empty: runs are not complete.
 
 {table}
 
@@ -74,7 +74,7 @@ algorithm, as all classical methods).
 | shift of the bag | constant added to the logits of all rows of a bag |
 | t, T | epoch, and the largest number of epochs |
 
-*TabLLP-BDC paper*: [The paper's results beside ours](paper.md).
+
 """
 
 _ARXIV = "https://arxiv.org/abs/"
@@ -99,6 +99,7 @@ PAPERS = {
     "Saket, Raghuveer & Ravindran 2022": "https://proceedings.mlr.press/v151/saket22a.html",
     "Shukla et al. 2023": _ARXIV + "2311.13718",
     "Somepalli et al. 2021": _ARXIV + "2106.01342",
+    "TabLLP-BDC paper": _ARXIV + "2408.06743",
     "Tsai & Lin 2020": _ARXIV + "1910.13188",
     "Xie et al. 2016": _ARXIV + "1511.06335",
     "Yu et al. 2013": _ARXIV + "1306.0886",
@@ -330,7 +331,8 @@ cells, [The protocol](protocol.md) baggings, pretraining and stages (parts of a 
 ## Columns of results
 
 *Empty* is an empty text, *missing* is NaN or None. Times are wall-clock seconds unless the name has `cpu`. Report
-`seconds_training`, as boards do. Metrics are between 0 and 1; boards show them times 100."""
+`seconds_training`, as boards do. Metrics other than log loss, L1 and Brier are between 0 and 1; boards show them times
+100."""
 
 PARTS_OF_RUNS = {"run": "What ran", "status": "Outcome", "seconds": "Time and machine", "criterion": "Scores"}
 """Heading of each part of the columns, by the first column."""

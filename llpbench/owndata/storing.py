@@ -106,7 +106,8 @@ class FittedModel:
 
         file, model, again = folder / FILE, f"the model in {str(folder)!r}", "Fit it again."
         if not file.is_file():
-            raise LLPBenchError(f"{str(folder)!r} is not a model: it has no {FILE}. Give the folder that fit saved.")
+            reason = f"is not a model: it has no {FILE}" if folder.exists() else "does not exist"
+            raise LLPBenchError(f"{str(folder)!r} {reason}. Give the folder that fit saved.")
         try:
             with ZipFile(file) as archive:
                 require_unpackable(archive, file)

@@ -180,7 +180,8 @@ def _readme(report: Report, overview: Overview, beside: Mapping[str, str], figur
     else:
         parts += [*map(_to_markdown, report.unlabelled)] or [words.NO_RUNS]
     if figures:
-        parts.append("## Figures\n\n" + "\n".join(f"- [{_escape(title)}]({path})" for title, path in figures))
+        of_what = "The paper’s datasets; the boards above link to those of others.\n\n" if overview.which else ""
+        parts.append(f"## Figures\n\n{of_what}" + "\n".join(f"- [{_escape(title)}]({path})" for title, path in figures))
     if report.leaderboards.origin.runs:
         lines = "\n".join(f"- {_escape(line)}" for line in report.leaderboards.origin.lines())
         parts.append(f"## Runs\n\n{lines}")

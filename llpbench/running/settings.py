@@ -128,7 +128,9 @@ def _seeds(value: Any) -> tuple[int, ...]:
         parts = [_seeds_of(part) for part in _parts(value)]
         chosen = [seed for part in parts for seed in part] if all(parts) else []
     example = f"0-{whole - 1}" if whole > _MOST_SEEDS else "4-6"
-    _require(chosen, chosen, f"a number of seeds (1 to {_MOST_SEEDS}) or a list such as 0,3,7 or {example}")
+    _require(
+        chosen, chosen, f"a number of seeds (1 to {_MOST_SEEDS}), a range such as {example} or a list such as 0,3,7"
+    )
     return tuple(dict.fromkeys(chosen))
 
 

@@ -126,6 +126,19 @@ def test_published_markdown_is_current(published: Published) -> None:
     assert _numbers(committed) == pytest.approx(_numbers(made), abs=ROUNDING)
 
 
+def test_pages_quote_rows_of_the_board_of_core() -> None:
+    board = (PUBLISHED / "core" / "README.md").read_text(encoding="utf-8").replace("\\", "")
+    reading, python = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("reading.md", "python.md"))
+    (row,) = re.findall(r"^(\| \d+ \| bag-mean-linear .*) \|$", reading, re.MULTILINE)
+    assert row in board
+    rows = re.findall(r"^\d +(\d) +([\w-]+) +([\d.]+) +[\d.]+ +(\d+) +(\d+)$", python, re.MULTILINE)
+    assert len(rows) == 5
+    for rank, method, mean, low, high in rows:
+        line = next(line for line in board.splitlines() if line.startswith(f"| {rank} | {method} |"))
+        assert f"| {float(mean):.2f} ±" in line
+        assert f"| {low}–{high} |" in line
+
+
 def test_published_files_are_small() -> None:
     assert [path.name for path in PUBLISHED.glob("*.md")] == ["README.md"]
     assert (PUBLISHED / "README.md").stat().st_size <= 30_000
