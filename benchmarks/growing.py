@@ -2,9 +2,11 @@
 
     python -m benchmarks.growing leaderboards/growing/averages.jsonl.xz
     python -m benchmarks.growing leaderboards/growing/ramps.jsonl.xz
+    python -m benchmarks.growing leaderboards/growing/encoders.jsonl.xz
 
 Differences of test AUC x 100 with 95 % t intervals over datasets, for the judges (leaderboards/judges.toml) and for
-other datasets: each criterion or average minus published epochs by mPIoU, and minus published epochs by labels.
+other datasets: each criterion, average, encoder or ensemble minus published epochs by mPIoU, and minus published epochs
+by labels (networks with an MLP, z-scores).
 """
 
 from __future__ import annotations
@@ -24,12 +26,11 @@ JUDGES = tomllib.loads(Path("leaderboards/judges.toml").read_text(encoding="utf-
 
 
 def runs(*journals: str) -> pd.DataFrame:
-    """Return the default runs of MLP networks in bags of 256, seeds 0 to 2, with epochs by labels and by mPIoU."""
+    """Return the default runs of networks in bags of 256, seeds 0 to 2, with epochs by labels and by mPIoU."""
     records = [record for name in journals for record in merge(journal_files(name)).records.values()]
     frame = tidy(records, criteria={"auc", "mpiou"})
     frame = frame[(frame["status"] == "ok") & (frame["bag_size"] == 256) & frame["max_bags"].isna()]
-    frame = frame[(frame["encoder"] == "mlp") & (frame["pretraining"] == "none") & (frame["changed"] == "")]
-    return frame[(frame["seed"] < 3) & (frame["numbers"] == "z")]
+    return frame[(frame["pretraining"] == "none") & (frame["changed"] == "") & (frame["seed"] < 3)]
 
 
 @click.command(help=__doc__)
@@ -37,9 +38,16 @@ def runs(*journals: str) -> pd.DataFrame:
 def main(journal: str) -> None:
     """Print the differences."""
     new, old = runs(journal), runs("leaderboards/core", "published")
-    old = old[(old["average"] == "") & (old["max_epochs"] == 100)].drop_duplicates([*KEYS, "seed", "criterion"])
-    new = new.drop_duplicates([*KEYS, "seed", "criterion", "average"])
-    new = new.assign(way=new["average"].where(new["average"] != "", "full ramp, by " + new["criterion"]))
+    plain = (old["encoder"] == "mlp") & (old["numbers"] == "z") & (old["average"] == "") & (old["ensemble"] == 1)
+    old = old[plain & (old["max_epochs"] == 100)].drop_duplicates([*KEYS, "seed", "criterion"])
+    names = {
+        "encoder": new["encoder"].where(new["encoder"] != "mlp", ""),
+        "ensemble": new["ensemble"].map(lambda number: f"ensemble of {number}" if number > 1 else ""),
+        "average": new["average"],
+        "criterion": ("by " + new["criterion"]).where(new["average"] == "", ""),
+    }
+    new = new.assign(way=pd.DataFrame(names).agg(lambda parts: ", ".join(filter(None, parts)), axis="columns"))
+    new = new.drop_duplicates([*KEYS, "seed", "way"])
     complete = new.groupby([*KEYS, "way"])["seed"].transform("nunique") == 3
     auc = 100 * new[complete].pivot_table(index=KEYS, columns="way", values="test_auc")
     both = auc.join(100 * old.pivot_table(index=KEYS, columns="criterion", values="test_auc"), how="inner")
