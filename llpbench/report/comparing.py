@@ -119,13 +119,8 @@ def _without_ablations(published: Mapping[str, Record], yours: Mapping[str, Reco
     }
 
 
-def _on_boards(
-    leaderboards: Leaderboards, own: Collection[str], lines_of: Callable[[Board], Iterable[str]]
-) -> list[str]:
-    """Return lines on the first board of each kind of bags on which a run of yours has a value, or on the first board.
-
-    Boards without labels of rows come first. Lines on one of several boards begin with its kind of bags.
-    """
+def _on_boards(leaderboards: Leaderboards, own: Collection[str], told: Callable[[Board], Iterable[str]]) -> list[str]:
+    """Return lines on the first board, if possible without labels of rows, of each kind of bags of your runs."""
     groups = leaderboards.groups()
     boards = [*(group["mpiou"] for group in groups if "mpiou" in group), *(next(iter(of.values())) for of in groups)]
     chosen: dict[str, Board] = {}
@@ -135,7 +130,7 @@ def _on_boards(
     lines = []
     for board in [*chosen.values()] or boards[:1]:
         kind = f"{sentence(bags_words(board.bagging))[:-1]}: " if len(chosen) > 1 else ""
-        lines += [f"{kind}{line}" for line in lines_of(board)]
+        lines += [f"{kind}{line}" for line in told(board)]
     return lines
 
 
