@@ -140,7 +140,7 @@ def test_wrong_count_is_located(before: str | None, line: int | None, llpbench: 
 
 
 def test_predict_without_bags_needs_model_and_features(llpbench: LLPBench) -> None:
-    for model, told in ("of-an-array", "fitted to an array"), ("absent", "model.skops"):
+    for model, told in ("of-an-array", "fitted to an array"), ("absent", "'absent'"):
         assert told in refused(llpbench("predict", model, *COMMANDS["predict"][2:]))
     flags = [*COMMANDS["predict"], "--bag-column", "branch"]
     assert "Omit --bag-column" in refused(llpbench(*flags))
