@@ -73,8 +73,6 @@ algorithm, as all classical methods).
 | words such as `strength` | hyperparameters |
 | shift of the bag | constant added to the logits of all rows of a bag |
 | t, T | epoch, and the largest number of epochs |
-
-
 """
 
 _ARXIV = "https://arxiv.org/abs/"
@@ -108,27 +106,6 @@ PAPERS = {
     "Zhang, Wang & Scott 2022": _ARXIV + "2203.02496",
 }
 """Address of each cited paper that has a free text or a DOI."""
-
-DEFINED_ABOVE = (",  rₖ = meanᵢ f(xᵢ) − p̄ₖ", "\n    yᵢ: unknown class of row i")
-"""Definitions of docstrings that the table of symbols of the page has already."""
-
-_PLAN = "near {} that add up to the counts (optimal transport)"
-
-SYMBOLS: dict[str, dict[str, str]] = {
-    "bag-soft-label-gbdt": {"F": "v"},
-    "llp-co": {";  Q¹, Q²: their transport plans to nₖ": "\n    Q¹, Q²: targets " + _PLAN.format("s¹, s²")},
-    "mean-map": {"fᵢc": "sᵢc", "f_c(": "s_c("},
-    "prop-svm": {"fᵢ": "sᵢ"},
-    "rot": {
-        ",  Q the entropic transport plan of log f to nₖ": "",
-        "targets of row i": "targets of row i " + _PLAN.format("f(xᵢ)"),
-    },
-    "tabllp-bdc": {
-        "gamma_floor)": "gamma_floor)\n    λ rises, γ falls, at least to `gamma_floor` (default 0)"
-        "\n    L_Diff: InfoNCE on pairs of similar rows of two bags, as many as the counts allow to have equal classes"
-    },
-}
-"""Symbols of docstrings that have another meaning on the page or are not in its table, and what the page shows."""
 
 FAMILIES = {
     "floor": "the simplest; others should be better",
@@ -190,8 +167,6 @@ def _scores_on_core() -> tuple[dict[str, tuple[str, str]], int]:
 def _method(entry: Entry) -> str:
     title, *text = (importlib.import_module(entry.module).__doc__ or "").strip().split("\n\n")
     formula = text[0].removeprefix("    ") if text and text[0].startswith("    ") else ""
-    for old, new in [*((definition, "") for definition in DEFINED_ABOVE), *SYMBOLS.get(entry.name, {}).items()]:
-        formula = formula.replace(old, new)
     name, separator, summary = title.replace("\n", " ").partition(": ")
     if not separator or name.lower().replace(" ", "-") not in (entry.name, entry.name.replace("-", "")):
         summary = f"{name}{separator}{summary}"

@@ -1,6 +1,6 @@
 """Bag soft labels with small gradient-boosted trees: every row gets the proportions of its bag as target.
 
-    min over F of Σᵢ ‖ p̄ of i's bag − F(xᵢ) ‖²,  F gradient-boosted trees
+    min over v of Σᵢ ‖ p̄ of i's bag − v(xᵢ) ‖²,  v gradient-boosted trees
 
 Scores below 0.05 or above 0.95 approach 0 or 1 exponentially. Then they are normalised.
 """

@@ -1,7 +1,8 @@
 """LLP-Co: learn one prototype per class, such that rows are assigned to prototypes in the proportions of their bag.
 
     L = −½ meanᵢ Σ_c [ Q¹ log softmax(s²/0.1) + Q² log softmax(s¹/0.1) ]
-    s¹, s²: similarities of two views of row i to the prototypes;  Q¹, Q²: their transport plans to nₖ
+    s¹, s²: similarities of two views of row i to the prototypes
+    Q¹, Q²: targets near s¹, s² that add up to the counts (optimal transport)
 
 La Rosa & Oliveira 2022, after SwAV (Caron et al. 2020). Row vectors z and prototypes have length 1, and s = z V' are
 their cosines. The codes Q of a view are the entropic transport of s / 0.05 to the counts of the bag, in three rounds

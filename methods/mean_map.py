@@ -1,7 +1,7 @@
 """mean-map: estimate class means from bag means, then fit logistic regression to these class means.
 
-    M = (ΠᵀDΠ)⁻¹ ΠᵀD (bag means);  min of Σᵢ log Σ_c exp fᵢc − N Σ_c π_c f_c(M_c) + ½ strength ‖w‖²
-    M: means of classes;  Π, D: proportions and sizes of bags;  fᵢc: score of class c;  N: number of rows
+    M = (ΠᵀDΠ)⁻¹ ΠᵀD (bag means);  min of Σᵢ log Σ_c exp sᵢc − N Σ_c π_c s_c(M_c) + ½ strength ‖w‖²
+    M: means of classes;  Π, D: proportions and sizes of bags;  sᵢc: score of class c;  N: number of rows
 
 Quadrianto, Smola, Caetano & Le 2009. The likelihood of an exponential family depends on labels only through class
 means. A bag's mean is their mixture by its proportions P, so M = (P'DP + kappa C)^-1 P'D (bag means). The fit

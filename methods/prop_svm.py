@@ -1,7 +1,7 @@
 """prop-svm: a support vector machine, fitted in turn with labels that nearly match the counts of bags.
 
-    min over w, y of ½ ‖w‖² + C Σᵢ hinge(yᵢ fᵢ) + C_p Σₖ mₖ | share of y in bag k − p̄ₖ |
-    yᵢ: label, ±1;  fᵢ = w · xᵢ + b;  C: `cost`;  C_p: `proportions` · C
+    min over w, y of ½ ‖w‖² + C Σᵢ hinge(yᵢ sᵢ) + C_p Σₖ mₖ | share of y in bag k − p̄ₖ |
+    yᵢ: label, ±1;  sᵢ = w · xᵢ + b;  C: `cost`;  C_p: `proportions` · C
 
 Alternating proportion-SVM: Yu, Liu, Kumar, Jebara & Chang 2013. A linear SVM is fitted to the labels. Then each
 bag gets its best labels (exact, by sorting). C starts at a ten-thousandth of its value and rises by 50 % each round.

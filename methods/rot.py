@@ -1,7 +1,7 @@
 """RoT: train rows on targets that are close to their predictions and add up to the counts of their bag.
 
-    stage 1: L_bag;  stage 2: meanᵢ CE( Qᵢ, f(xᵢ) ),  Q the entropic transport plan of log f to nₖ
-    Qᵢ: targets of row i
+    stage 1: L_bag;  stage 2: meanᵢ CE( Qᵢ, f(xᵢ) )
+    Qᵢ: targets of row i near f(xᵢ) that add up to the counts (optimal transport)
 
 Dulac-Arnold, Zeghidour, Cuturi, Beyer & Vert 2019. The targets of a bag are the transport plan
 Q = argmin <Q, -log P> - entropy * H(Q), without gradient. Rows of Q add up to 1 and columns to the counts. The loss is

@@ -1,6 +1,8 @@
 """TabLLP-BDC: contrastive learning that makes the vectors of similar rows in two bags more similar.
 
     L(t) = λ(t) · weight · L_Diff + γ(t) L_bag,  λ = exp(−5 (1 − t/T)²),  γ = max(1 − λ, gamma_floor)
+    λ rises, γ falls, at least to `gamma_floor` (default 0)
+    L_Diff: InfoNCE on pairs of similar rows of two bags, as many as the counts allow to have equal classes
 
 The paper of this benchmark. A loss is computed on a pair of bags.
 
