@@ -12,6 +12,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
+from functools import partial
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,10 +28,6 @@ from llpbench.core.text import plural
 if TYPE_CHECKING:
     from llpbench.conformance import Verdict
     from llpbench.data.loading import SuiteEntry
-
-_INDENT = 4
-"""Characters before the sentences of a list."""
-
 
 _LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "params")
 """Kinds that `llpbench list` shows. The last one needs a method."""
@@ -97,17 +94,13 @@ class _Item(NamedTuple):
 def _listed(items: Sequence[_Item]) -> Iterator[str]:
     """Yield the lines of a list, as wide as the terminal (80 in files and pipes), broken between words."""
     width = shutil.get_terminal_size().columns
-    names = 2 + max((len(item.name) for item in items), default=0)
+    wrap = partial(textwrap.wrap, width=width, break_long_words=False, break_on_hyphens=False, tabsize=1)
+    names, indent = 2 + max((len(item.name) for item in items), default=0), " " * 4
     for item in items:
-        yield from _wrapped(item.name.ljust(names) + " · ".join(filter(None, item.facts)), width, names)
+        facts = " · ".join(filter(None, item.facts))
+        yield from wrap(item.name.ljust(names) + facts, subsequent_indent=" " * names)
         for sentence in filter(None, item.sentences):
-            yield from _wrapped(" " * _INDENT + sentence, width, _INDENT)
-
-
-def _wrapped(text: str, width: int, indent: int) -> list[str]:
-    return textwrap.wrap(
-        text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False, tabsize=1
-    )
+            yield from wrap(sentence, initial_indent=indent, subsequent_indent=indent)
 
 
 def _method_lines() -> Iterator[str]:
