@@ -75,8 +75,7 @@ def _lines(what: str | None, method: str | None) -> Iterator[str]:
     elif what == "datasets":
         from llpbench.data.loading import local_names
 
-        entries = (*DATASETS.entries(), *map(DATASETS.entry, local_names()))
-        yield from _listed([*map(_dataset, entries)])
+        yield from _listed([*map(_dataset, (*DATASETS.names(), *local_names()))])
     else:
         yield from _listed([*map(_plain, REGISTRIES[what.removesuffix("s")].entries())])
 
@@ -122,16 +121,16 @@ def _plain(entry: Entry) -> _Item:
     return _Item(entry.name, [str(entry.facts.get("reference", ""))], [entry.summary])
 
 
-def _dataset(entry: Entry) -> _Item:
-    from llpbench.data.specs import built_in_facts
+def _dataset(name: str) -> _Item:
+    """Return a dataset with its facts, and whether this machine lacks it."""
+    from llpbench.data.loading import locate
+    from llpbench.data.specs import dataset_spec
 
-    code, keys, licence, reference = (
-        entry.facts.get(name, "") for name in ("code", "natural_keys", "licence", "reference")
-    )
-    table = entry.facts.get("facts") or built_in_facts().get(entry.name)
-    size = plural(table.rows, "row") if table else ""
-    bags = f"Natural bags: {', '.join(keys)}." if isinstance(keys, tuple) and keys else ""
-    return _Item(entry.name, [str(code), size, str(licence)], [entry.summary, bags, str(reference)])
+    spec = dataset_spec(name)
+    absent = "" if locate(spec) else "to download" if spec.remote else "missing here"
+    size = plural(spec.facts.rows, "row") if spec.facts else ""
+    bags = f"Natural bags: {', '.join(spec.natural_keys)}." if spec.natural_keys else ""
+    return _Item(spec.name, [spec.code, size, spec.licence, absent], [spec.summary, bags, spec.reference])
 
 
 def _suite(suite: SuiteEntry) -> _Item:
@@ -215,26 +214,9 @@ def _summary(name: str, verdicts: Collection[Verdict]) -> str:
     return text + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")
 
 
-@click.group("data", cls=CommandGroup, examples=("llpbench data list", "llpbench data fetch suite:core"))
+@click.group("data", cls=CommandGroup, examples=("llpbench data fetch suite:core", "llpbench data verify"))
 def _data() -> None:
-    """Find, download and check datasets."""
-
-
-@_data.command("list", examples=("llpbench data list", "llpbench data list --data-dir tables"))
-@data_dir_option
-@plugin_option
-def _data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Show every dataset and where it is read from."""
-    from llpbench.data.loading import catalogue
-
-    load_plugins(plugin)
-    rows = []
-    for entry in catalogue(data_dir):
-        spec, facts = entry.spec, entry.spec.facts
-        size = ["" if number is None else f"{number:,}" for number in (facts.rows, len(facts.columns))] if facts else []
-        rows.append([spec.name, spec.code, *(size or ["", ""]), entry.found, entry.source, spec.licence])
-    print_table(["dataset", "code", "rows", "features", "found", "source", "licence"], rows)
-    return 0
+    """Download and check datasets."""
 
 
 @_data.command("fetch", examples=("llpbench data fetch credit,electricity", "llpbench data fetch openml:31"))

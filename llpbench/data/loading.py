@@ -30,7 +30,7 @@ from llpbench.core.tables import Table
 from llpbench.core.text import one_line
 from llpbench.data.frames import is_numeric, read_parquet, table_from_frame
 from llpbench.data.sources import Generated, OpenML, Parquet, Source, UnreachableError, openml_suite_members
-from llpbench.data.specs import BUILT_IN, LAST_COLUMN, DatasetSpec, Facts, dataset_spec, dataset_specs, file_name
+from llpbench.data.specs import BUILT_IN, LAST_COLUMN, DatasetSpec, Facts, dataset_spec, file_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -269,28 +269,12 @@ def _stated(path: Path, modified: int, size: int) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True)
-class _CatalogueEntry:
-    """A dataset and its location."""
+class _Findings:
+    """Results of `verify` for one dataset."""
 
     spec: DatasetSpec
     location: Location | None
     """None if it is not on this machine"""
-
-    @property
-    def found(self) -> str:
-        """The kind of its location, `to download` or `missing`."""
-        return self.location.kind if self.location else "to download" if self.spec.remote else "missing"
-
-    @property
-    def source(self) -> str:
-        """Its source in a few words; "" if the data must be in the data directory."""
-        return self.spec.source.describe() if self.spec.source else ""
-
-
-@dataclass(frozen=True)
-class _Findings(_CatalogueEntry):
-    """Results of `verify` for one dataset."""
-
     fingerprint: str = ""
     """`Table.fingerprint`, which is equal for files with equal data; "" if there is a problem"""
     problem: str = ""
@@ -302,15 +286,6 @@ class _Findings(_CatalogueEntry):
         if self.problem:
             return "problem"
         return "ok" if self.spec.sha256 in ("", self.fingerprint) else "other table"
-
-
-def catalogue(data_dir: str | Path | None = None) -> list[_CatalogueEntry]:
-    """Return every registered dataset, then the OpenML datasets on this machine, with their locations.
-
-    Reads no data.
-    """
-    specs = (*dataset_specs(), *map(dataset_spec, local_names(data_dir)))
-    return [_CatalogueEntry(spec, locate(spec, data_dir)) for spec in specs]
 
 
 def verify(name: str, data_dir: str | Path | None = None) -> _Findings:
