@@ -37,9 +37,7 @@ def runs(*journals: str) -> pd.DataFrame:
     best = {tuning["best"]["mpiou"]["cell"] for tuning in tunings if "mpiou" in tuning["best"]}
     frame["tuned"] = frame["cell"].isin(best) & (frame["criterion"] == "mpiou")
     frame = frame[(frame["status"] == "ok") & (frame["bag_size"] == 256) & frame["max_bags"].isna()]
-    return frame[
-        (frame["pretraining"] == "none") & ((frame["changed"] == "") | frame["tuned"]) & (frame["seed"] < 3)
-    ]
+    return frame[(frame["pretraining"] == "none") & ((frame["changed"] == "") | frame["tuned"]) & (frame["seed"] < 3)]
 
 
 @click.command(help=__doc__)
