@@ -24,7 +24,7 @@ from bench import LLPBench
 from downloads import DESCRIPTION, Reply, Server, serve
 
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.core.registry import load_plugin
+from llpbench.core.registry import DATASETS, load_plugin
 from llpbench.core.tables import Table
 from llpbench.data import loading, sources
 from llpbench.data.loading import (
@@ -197,19 +197,24 @@ def test_cache_directory_follows_environment(tmp_path: Path, monkeypatch: pytest
     assert cache_directory() == tmp_path / "home" / ".cache" / "llpbench"
 
 
+@pytest.mark.parametrize(
+    "declaration",
+    ["register_dataset('people', {})(lambda frame: frame)", "DATASETS.add('people', 'People: who is rich?', {})"],
+)
 def test_relative_path_is_resolved_from_plugin_file(
-    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declaration: str
 ) -> None:
     """A worker process has another working directory than the shell the plugin was named in."""
     put(people, tmp_path / "plugin" / "data" / "people.parquet")
     plugin = tmp_path / "plugin" / "mine.py"
     plugin.write_text(
         "from llpbench import Parquet, register_dataset\n"
-        "source = Parquet('data/people.parquet')\n"
-        "register_dataset('people', source=source, target='rich')(lambda frame: frame)\n"
+        "from llpbench.core.registry import DATASETS\n"
+        + declaration.format("source=Parquet('data/people.parquet'), target='rich'")
     )
     monkeypatch.chdir(tmp_path)
     load_plugin(plugin)
+    assert DATASETS.entry("people").where == f"{plugin}:3"
     assert len(load_table("people")) == 60
 
 
