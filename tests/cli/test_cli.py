@@ -188,7 +188,7 @@ def test_data_commands_fetch_and_verify(llpbench: LLPBench, plugin: Path) -> Non
     from_plugin = ("--plugin", str(plugin))
     listed = llpbench.succeed("list", "datasets", *from_plugin)
     lines = [line for line in listed.out.splitlines() if line.startswith(("tiny ", "absent "))]
-    assert [line.endswith("missing here") for line in lines] == [True, False]
+    assert [line.endswith("missing here") for line in lines] == [False, True]
     fetched = llpbench("data", "fetch", "absent,tiny", *from_plugin)
     assert fetched.code == 1
     assert "tiny: " in fetched.out
