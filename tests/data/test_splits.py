@@ -217,8 +217,8 @@ def test_too_few_bags_are_refused() -> None:
         _split_bags(bags_of(5, 5, 5, 5), RNG, "it")
     with pytest.raises(LLPBenchError, match="too few bags"):
         _split_bags(bags_of(5, 95), RNG, "it")  # half a tenth is too little
-    with pytest.raises(LLPBenchError, match=r"4000 rows in the train part of 'toy'"):
-        assign_bags(toy_table(), "column:by=d:least=4000", None, seed=0)
+    with pytest.raises(LLPBenchError, match=r"400 rows in the train part of 'toy'"):
+        assign_bags(toy_table(), "column:by=d:least=400", None, seed=0)
     with pytest.raises(LLPBenchError, match=r"'toy' .*20 training bags, fewer than --max-bags 21"):
         assign_bags(toy_table(), "ordered", 16, 0, 21)
 
@@ -416,8 +416,8 @@ def test_separated_kmeans_clusters_become_bags() -> None:
     table.categorical[:] = 0
     bags = bag(table, "kmeans", clusters=4)
     assert sorted([{*map(int, row[row >= 0] // 100)} for row in bags], key=min) == [{0}, {1}, {2}, {3}]
-    with pytest.raises(LLPBenchError, match=r"cannot make 401 clusters of 400 rows. Choose from 2 to 400"):
-        bag(table, "kmeans", clusters=401)
+    with pytest.raises(LLPBenchError, match=r"more clusters than 'toy' has validation rows. Choose at most 40"):
+        assign_bags(table, "kmeans:clusters=41", None, 0)
 
 
 def test_bags_are_slices_along_first_component() -> None:
