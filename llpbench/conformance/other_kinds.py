@@ -369,7 +369,7 @@ def _declaration_of_dataset(subject: _DatasetSubject) -> str:
     require(bool(spec.summary), f"{subject.entry.name} needs a docstring; its first line is shown in lists")
     if spec.remote is not None:
         require(spec.licence != "not stated", "a dataset for download must state its licence")
-        told = f"a dataset for download must state the sha256 of its table (llpbench data verify {spec.name})"
+        told = f"a dataset for download must state the sha256 of its table (llpbench data fetch {spec.name})"
         require(bool(spec.sha256 or spec.facts), told)
     return f"licence: {spec.licence}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
 import signal
 import subprocess
@@ -184,17 +185,14 @@ def test_dry_run_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path
     assert not out.exists()
 
 
-def test_data_commands_fetch_list_and_verify(llpbench: LLPBench, plugin: Path) -> None:
+def test_data_commands_fetch_and_list(llpbench: LLPBench, plugin: Path) -> None:
     from_plugin = ("--plugin", str(plugin))
     listed = llpbench.succeed("data", "list", *from_plugin)
     assert "tiny" in listed.out
     fetched = llpbench("data", "fetch", "absent,tiny", *from_plugin)
     assert fetched.code == 1
-    assert "tiny: " in fetched.out
+    assert re.search(r'tiny: .*sha256="\w{64}"$', fetched.out, re.MULTILINE)
     assert fetched.err.startswith("llpbench: dataset 'absent' has no file")
-    verified = llpbench.succeed("data", "verify", "tiny", *from_plugin)
-    assert "ok" in verified.out
-    assert llpbench("data", "verify", "tiny,absent", *from_plugin).code == 1
 
 
 def test_internal_error_keeps_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
