@@ -3,10 +3,11 @@
     python -m benchmarks.growing leaderboards/growing/averages.jsonl.xz
     python -m benchmarks.growing leaderboards/growing/ramps.jsonl.xz
     python -m benchmarks.growing leaderboards/growing/encoders.jsonl.xz
+    python -m benchmarks.growing leaderboards/growing/fair.jsonl.xz
 
 Differences of test AUC x 100 with 95 % t intervals over datasets, for the judges (leaderboards/judges.toml) and for
-other datasets: each criterion, average, encoder or ensemble minus published epochs by mPIoU, and minus published epochs
-by labels (networks with an MLP, z-scores).
+other datasets: each criterion, average, encoder, ensemble or search (hyperparameters by proportions) minus published
+epochs by mPIoU, and minus published epochs by labels (direct methods and networks with an MLP, z-scores).
 """
 
 from __future__ import annotations
@@ -21,16 +22,22 @@ from llpbench.report.statistics import interval
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
 
-KEYS = ["method", "bagging", "dataset"]
+KEYS = ["method", "bagging", "dataset", "seed"]
 JUDGES = tomllib.loads(Path("leaderboards/judges.toml").read_text(encoding="utf-8"))["judges"]
 
 
 def runs(*journals: str) -> pd.DataFrame:
-    """Return the default runs of networks in bags of 256, seeds 0 to 2, with epochs by labels and by mPIoU."""
-    records = [record for name in journals for record in merge(journal_files(name)).records.values()]
-    frame = tidy(records, criteria={"auc", "mpiou"})
+    """Return the runs in bags of 256, seeds 0 to 2, with epochs by labels and by mPIoU.
+
+    Hyperparameters are the defaults, or (`tuned`) those that a search found by mPIoU.
+    """
+    merged = [merge(journal_files(name)) for name in journals]
+    frame = tidy([record for each in merged for record in each.records.values()], criteria={"auc", "mpiou"})
+    tunings = [tuning for each in merged for tuning in each.tunings.values()]
+    best = {tuning["best"]["mpiou"]["cell"] for tuning in tunings if "mpiou" in tuning["best"]}
+    frame["tuned"] = frame["cell"].isin(best) & (frame["criterion"] == "mpiou")
     frame = frame[(frame["status"] == "ok") & (frame["bag_size"] == 256) & frame["max_bags"].isna()]
-    return frame[(frame["pretraining"] == "none") & (frame["changed"] == "") & (frame["seed"] < 3)]
+    return frame[(frame["pretraining"] == "none") & ((frame["changed"] == "") | frame["tuned"]) & (frame["seed"] < 3)]
 
 
 @click.command(help=__doc__)
@@ -38,28 +45,28 @@ def runs(*journals: str) -> pd.DataFrame:
 def main(journal: str) -> None:
     """Print the differences."""
     new, old = runs(journal), runs("leaderboards/core", "published")
-    plain = (old["encoder"] == "mlp") & (old["numbers"] == "z") & (old["average"] == "") & (old["ensemble"] == 1)
-    old = old[plain & (old["max_epochs"] == 100)].drop_duplicates([*KEYS, "seed", "criterion"])
+    plain = (old["numbers"] == "z") & (old["average"] == "") & (old["ensemble"] == 1) & (old["changed"] == "")
+    old = old[plain & old["encoder"].isin(["mlp", None]) & old["max_epochs"].isin([100, float("nan")])]
     names = {
-        "encoder": new["encoder"].where(new["encoder"] != "mlp", ""),
+        "encoder": new["encoder"].where(new["encoder"].notna() & (new["encoder"] != "mlp"), ""),
         "ensemble": new["ensemble"].map(lambda number: f"ensemble of {number}" if number > 1 else ""),
+        "tuned": new["tuned"].map({True: "tuned", False: ""}),
         "average": new["average"],
         "criterion": ("by " + new["criterion"]).where(new["average"] == "", ""),
     }
     new = new.assign(way=pd.DataFrame(names).agg(lambda parts: ", ".join(filter(None, parts)), axis="columns"))
-    new = new.drop_duplicates([*KEYS, "seed", "way"])
-    complete = new.groupby([*KEYS, "way"])["seed"].transform("nunique") == 3
-    auc = 100 * new[complete].pivot_table(index=KEYS, columns="way", values="test_auc")
+    auc = 100 * new.pivot_table(index=KEYS, columns="way", values="test_auc")
     both = auc.join(100 * old.pivot_table(index=KEYS, columns="criterion", values="test_auc"), how="inner")
     kind = both.index.get_level_values("dataset").isin(JUDGES)
     for (judges, method, bagging), part in both.groupby([kind, "method", "bagging"]):
         for way in auc:
             for criterion in ("mpiou", "auc"):
-                gains = (part[way] - part[criterion]).dropna()
+                paired = (part[way] - part[criterion]).dropna()
+                gains, seeds = paired.groupby("dataset").mean(), paired.index.unique("seed")
                 low, high = interval(gains)
                 click.echo(
                     f"{'judges' if judges else 'others':6} {method:15} {bagging:7} {way} minus {criterion}: "
-                    f"{gains.mean():+.1f} [{low:.1f}, {high:.1f}], {len(gains)} datasets"
+                    f"{gains.mean():+.1f} [{low:.1f}, {high:.1f}], {len(gains)} datasets, {len(seeds)} seeds"
                 )
 
 

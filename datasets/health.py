@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from llpbench.core.registry import register_dataset
+from llpbench.core.registry import add_dataset, register_dataset
 from llpbench.data.sources import OpenML
 from llpbench.tables.texts import as_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-
-@register_dataset(
+add_dataset(
     "covid_testing",
+    """COVID-19 tests: is the result positive?
+
+    Invalid results are left out, and so are names, numbers of persons and tests, and columns known only after the test.
+    Features are age, sex, clinic, day of the pandemic and how the test was ordered.
+    """,
     code="CV",
     target="result",
     positive="positive",
@@ -22,14 +26,6 @@ if TYPE_CHECKING:
     licence="MIT",
     reference="Higgins, R package medicaldata",
 )
-def _covid_testing(frame: DataFrame) -> DataFrame:
-    """COVID-19 tests: is the result positive?
-
-    Invalid results are left out, and so are names, numbers of persons and tests, and columns known only after the test.
-    Features are age, sex, clinic, day of the pandemic and how the test was ordered.
-    """
-    return frame
-
 
 _NEVER_GIVEN = ("examide", "citoglipton")
 """drugs without any patient: constant columns"""
@@ -53,8 +49,13 @@ def _diabetes130(frame: DataFrame) -> DataFrame:
     return frame.drop(columns=[*_NEVER_GIVEN], errors="ignore")
 
 
-@register_dataset(
+add_dataset(
     "eeg_eye_state",
+    """Electroencephalogram: is the eye closed?
+
+    Voltages at 14 electrodes of one person, in order of time. Random splits mix neighbouring rows. Four rows are
+    outliers.
+    """,
     code="EE",
     target="eyeDetection",
     positive="1",
@@ -62,13 +63,6 @@ def _diabetes130(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Roesler 2013, UCI Machine Learning Repository; OpenML 1471",
 )
-def _eeg_eye_state(frame: DataFrame) -> DataFrame:
-    """Electroencephalogram: is the eye closed?
-
-    Voltages at 14 electrodes of one person, in order of time. Random splits mix neighbouring rows. Four rows are
-    outliers.
-    """
-    return frame
 
 
 @register_dataset(

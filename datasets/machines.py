@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from llpbench.core.registry import register_dataset
+from llpbench.core.registry import add_dataset, register_dataset
 from llpbench.data.sources import OpenML
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-
-@register_dataset(
+add_dataset(
     "ai4i2020",
+    """Milling machines: does the machine fail?
+
+    Simulated by its authors. Row numbers and the five kinds of failure are left out, since these determine the target.
+    """,
     code="AI",
     target="Machine_failure",
     positive="1",
@@ -20,48 +23,39 @@ if TYPE_CHECKING:
     licence="CC BY 4.0",
     reference="Matzka 2020, UCI Machine Learning Repository; OpenML 42890",
 )
-def _ai4i2020(frame: DataFrame) -> DataFrame:
-    """Milling machines: does the machine fail?
 
-    Simulated by its authors. Row numbers and the five kinds of failure are left out, since these determine the target.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "avila",
+    """Avila bible: which of twelve copyists wrote the page?
+
+    Layout of four rows of text each, as z-scores over the whole file, as published.
+    """,
     code="AV",
     target="copyist",
     sha256="56da40b522f6fd92d42b71f9b20ccfb84c37c4c08dac58f4d7441c4fd0c1a220",
     licence="CC BY 4.0",
     reference="De Stefano, Maniaci, Fontanella & Scotto di Freca 2018, UCI Machine Learning Repository",
 )
-def _avila(frame: DataFrame) -> DataFrame:
-    """Avila bible: which of twelve copyists wrote the page?
 
-    Layout of four rows of text each, as z-scores over the whole file, as published.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "connect_4",
+    """Connect-4: does the first player win, lose or draw?
+
+    The 42 fields, each x (first player), o or b (blank). The outcome is that of perfect play, without noise.
+    """,
     code="C4",
     target="outcome",
     sha256="28ec101c2991f6b6379059187000d5beb1379567e21ac649c87f56f17e25ad9d",
     licence="CC BY 4.0",
     reference="Tromp 1995, UCI Machine Learning Repository; OpenML 40668",
 )
-def _connect_4(frame: DataFrame) -> DataFrame:
-    """Connect-4: does the first player win, lose or draw?
 
-    The 42 fields, each x (first player), o or b (blank). The outcome is that of perfect play, without noise.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "kin8nm",
+    """Robot arm: is the distance to the target at or below its mean?
+
+    Class P is a distance at or below the mean. Read from `kin8nm.parquet` in the data directory, or downloaded.
+    """,
     code="KI",
     source=OpenML(807),
     target="binaryClass",
@@ -71,29 +65,19 @@ def _connect_4(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Ghahramani 1996, DELVE",
 )
-def _kin8nm(frame: DataFrame) -> DataFrame:
-    """Robot arm: is the distance to the target at or below its mean?
 
-    Class P is a distance at or below the mean. Read from `kin8nm.parquet` in the data directory, or downloaded.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "letter",
+    """Capital letters in 20 fonts, distorted: which of 26 is it?
+
+    Features are counts and moments of the pixels that are on, scaled to whole numbers from 0 to 15.
+    """,
     code="LE",
     target="letter",
     sha256="09886603df9d96fcc35a6977d2859b2f7cb5356a56be0a4465fb32a0ac7d9146",
     licence="CC BY 4.0",
     reference="Frey & Slate 1991, UCI Machine Learning Repository",
 )
-def _letter(frame: DataFrame) -> DataFrame:
-    """Capital letters in 20 fonts, distorted: which of 26 is it?
-
-    Features are counts and moments of the pixels that are on, scaled to whole numbers from 0 to 15.
-    """
-    return frame
-
 
 _EMPTY_BLOCKS = ("input1", "input40")
 """blocks without a dark pixel in any image"""
@@ -116,8 +100,12 @@ def _optdigits(frame: DataFrame) -> DataFrame:
     return frame.drop(columns=[*_EMPTY_BLOCKS], errors="ignore")
 
 
-@register_dataset(
+add_dataset(
     "pendigits",
+    """Pen strokes: which of ten digits?
+
+    Eight points of the pen's path, resampled and scaled to the range 0 to 100.
+    """,
     code="PE",
     source=OpenML(32),
     target="class",
@@ -125,16 +113,14 @@ def _optdigits(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Alpaydin & Alimoglu 1998, UCI Machine Learning Repository",
 )
-def _pendigits(frame: DataFrame) -> DataFrame:
-    """Pen strokes: which of ten digits?
 
-    Eight points of the pen's path, resampled and scaled to the range 0 to 100.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "phoneme",
+    """Vowels: nasal or oral?
+
+    Amplitudes of five harmonics as in KEEL, not standardised (OpenML 1489 is). Read from `phoneme.parquet` in the data
+    directory.
+    """,
     code="PH",
     target="class",
     positive="oral",
@@ -142,14 +128,6 @@ def _pendigits(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="ELENA project 1995",
 )
-def _phoneme(frame: DataFrame) -> DataFrame:
-    """Vowels: nasal or oral?
-
-    Amplitudes of five harmonics as in KEEL, not standardised (OpenML 1489 is). Read from `phoneme.parquet` in the data
-    directory.
-    """
-    return frame
-
 
 _VARYING = tuple(f"f{number}" for number in (*range(5, 10), *range(13, 34)))
 """columns that are not constant"""
@@ -175,17 +153,15 @@ def _pol(frame: DataFrame) -> DataFrame:
     return frame[[*_VARYING, "binaryClass"]]
 
 
-@register_dataset(
+add_dataset(
     "shuttle",
+    """Space Shuttle: which of seven states?
+
+    The classes are those of Statlog. Four of them have fewer than 200 rows.
+    """,
     code="SH",
     target="class",
     sha256="4faccec8a0f6f209ff9a14eda2783b9526bf7c8bfcfa95bca2ad4d2f55f6007e",
     licence="CC BY 4.0",
     reference="Statlog, UCI Machine Learning Repository; OpenML 40685",
 )
-def _shuttle(frame: DataFrame) -> DataFrame:
-    """Space Shuttle: which of seven states?
-
-    The classes are those of Statlog. Four of them have fewer than 200 rows.
-    """
-    return frame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from llpbench.core.registry import register_dataset
+from llpbench.core.registry import add_dataset, register_dataset
 from llpbench.data.sources import GroupLens, OpenML
 from llpbench.tables.texts import as_text
 
@@ -53,8 +53,9 @@ def _bank_marketing(frame: DataFrame) -> DataFrame:
     return features.assign(y=as_text(frame["Class"]).map(_BANK_ANSWERS))
 
 
-@register_dataset(
+add_dataset(
     "california",
+    """Census blocks of 1990: is the median house price above the median of all blocks?""",
     code="CA",
     source=OpenML(44090),
     target="price_above_median",
@@ -64,13 +65,10 @@ def _bank_marketing(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Pace & Barry 1997; Grinsztajn, Oyallon & Varoquaux 2022",
 )
-def _california(frame: DataFrame) -> DataFrame:
-    """Census blocks of 1990: is the median house price above the median of all blocks?"""
-    return frame
 
-
-@register_dataset(
+add_dataset(
     "credit",
+    """Bank customers: will a payment be 90 days overdue within two years?""",
     code="CR",
     source=OpenML(44089),
     target="SeriousDlqin2yrs",
@@ -80,13 +78,14 @@ def _california(frame: DataFrame) -> DataFrame:
     licence="Kaggle competition rules",
     reference="Kaggle 2011; Grinsztajn, Oyallon & Varoquaux 2022",
 )
-def _credit(frame: DataFrame) -> DataFrame:
-    """Bank customers: will a payment be 90 days overdue within two years?"""
-    return frame
 
-
-@register_dataset(
+add_dataset(
     "credit_raw",
+    """Bank customers, unbalanced: will a payment be 90 days overdue within two years?
+
+    Training file of the competition, without row numbers. `credit` is a balanced part of it. Read from
+    `credit_raw.parquet` in the data directory.
+    """,
     code="CRR",
     target="SeriousDlqin2yrs",
     positive="1",
@@ -94,17 +93,13 @@ def _credit(frame: DataFrame) -> DataFrame:
     licence="Kaggle competition rules",
     reference="Kaggle 2011",
 )
-def _credit_raw(frame: DataFrame) -> DataFrame:
-    """Bank customers, unbalanced: will a payment be 90 days overdue within two years?
 
-    Training file of the competition, without row numbers. `credit` is a balanced part of it. Read from
-    `credit_raw.parquet` in the data directory.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "default_credit",
+    """Credit card clients: does the client default next month?
+
+    Sex, education and marriage are categories. Education includes the undocumented codes 0, 5 and 6.
+    """,
     code="DC",
     target="default_payment_next_month",
     positive="1",
@@ -112,29 +107,20 @@ def _credit_raw(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Yeh & Lien 2009, UCI Machine Learning Repository; OpenML 42477",
 )
-def _default_credit(frame: DataFrame) -> DataFrame:
-    """Credit card clients: does the client default next month?
 
-    Sex, education and marriage are categories. Education includes the undocumented codes 0, 5 and 6.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "diamonds",
+    """Diamonds: which of five qualities does the cut have?
+
+    Classes are in string order (Fair, Good, Ideal, Premium, Very Good). Methods do not use the better order (Fair,
+    Good, Very Good, Premium, Ideal).
+    """,
     code="DI",
     target="cut",
     sha256="039fcc6e91c9af17775772f373b2c3ad6b07e3d35f0b77648f31b59aa14fee9f",
     licence="MIT",
     reference="Wickham 2016, ggplot2",
 )
-def _diamonds(frame: DataFrame) -> DataFrame:
-    """Diamonds: which of five qualities does the cut have?
-
-    Classes are in string order (Fair, Good, Ideal, Premium, Very Good). Methods do not use the better order (Fair,
-    Good, Very Good, Premium, Ideal).
-    """
-    return frame
 
 
 @register_dataset(
@@ -156,8 +142,12 @@ def _electricity(frame: DataFrame) -> DataFrame:
     return frame.assign(day=day)
 
 
-@register_dataset(
+add_dataset(
     "electricity_raw",
+    """Half-hours of the New South Wales market, unbalanced: does the price rise above the last day's average?
+
+    `electricity` is a balanced part of it. Read from `electricity_raw.parquet` in the data directory, or downloaded.
+    """,
     code="ELR",
     source=OpenML(151),
     target="class",
@@ -167,16 +157,14 @@ def _electricity(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Harries 1999; Gama et al. 2004",
 )
-def _electricity_raw(frame: DataFrame) -> DataFrame:
-    """Half-hours of the New South Wales market, unbalanced: does the price rise above the last day's average?
 
-    `electricity` is a balanced part of it. Read from `electricity_raw.parquet` in the data directory, or downloaded.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "heloc",
+    """Credit lines: is the risk performance bad?
+
+    File of the FICO challenge on explainable machine learning, without applications that have no bureau record. -8 and
+    single -9 are missing values, -7 stays a number. Read from `heloc.parquet` in the data directory.
+    """,
     code="HE",
     target="RiskPerformance",
     positive="Bad",
@@ -184,17 +172,14 @@ def _electricity_raw(frame: DataFrame) -> DataFrame:
     licence="FICO challenge terms",
     reference="FICO 2018; OpenML 45553 is a cleaned version",
 )
-def _heloc(frame: DataFrame) -> DataFrame:
-    """Credit lines: is the risk performance bad?
 
-    File of the FICO challenge on explainable machine learning, without applications that have no bureau record. -8 and
-    single -9 are missing values, -7 stays a number. Read from `heloc.parquet` in the data directory.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "hotel_bookings",
+    """Hotel bookings: is the booking cancelled?
+
+    Columns that reveal the outcome are left out (reservation status and its date). Codes of agents and companies are
+    categories. The day of arrival makes bags and is not a feature. Year, month, week and day of the month are features.
+    """,
     code="HO",
     target="is_canceled",
     positive="1",
@@ -204,17 +189,13 @@ def _heloc(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Antonio, de Almeida & Nunes 2019, Data in Brief 22",
 )
-def _hotel_bookings(frame: DataFrame) -> DataFrame:
-    """Hotel bookings: is the booking cancelled?
 
-    Columns that reveal the outcome are left out (reservation status and its date). Codes of agents and companies are
-    categories. The day of arrival makes bags and is not a feature. Year, month, week and day of the month are features.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "kc_house",
+    """House sales: is the price above 450,000 dollars, the median?
+
+    The price is used only as the target. The day of sale makes bags and is not a feature. Zip codes are categories.
+    """,
     code="KC",
     target="price_above_median",
     positive="1",
@@ -224,16 +205,13 @@ def _hotel_bookings(frame: DataFrame) -> DataFrame:
     licence="CC0",
     reference="King County house sales 2014-2015",
 )
-def _kc_house(frame: DataFrame) -> DataFrame:
-    """House sales: is the price above 450,000 dollars, the median?
 
-    The price is used only as the target. The day of sale makes bags and is not a feature. Zip codes are categories.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "lending_club",
+    """Loans: does the loan go bad?
+
+    A sample of the company's loans. State and sub-grade of a loan are features and make bags.
+    """,
     code="LC",
     target="Class",
     positive="bad",
@@ -242,12 +220,6 @@ def _kc_house(frame: DataFrame) -> DataFrame:
     licence="MIT",
     reference="Kuhn, R package modeldata",
 )
-def _lending_club(frame: DataFrame) -> DataFrame:
-    """Loans: does the loan go bad?
-
-    A sample of the company's loans. State and sub-grade of a loan are features and make bags.
-    """
-    return frame
 
 
 @register_dataset(
@@ -279,8 +251,12 @@ def _movielens_1m(frame: DataFrame) -> DataFrame:
     )
 
 
-@register_dataset(
+add_dataset(
     "online_shoppers",
+    """Shop sessions: does the session end with a purchase?
+
+    Month, region, kind of traffic and similar columns are categories. Three of them make bags.
+    """,
     code="OS",
     target="Revenue",
     positive="1",
@@ -289,16 +265,13 @@ def _movielens_1m(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Sakar, Polat, Katircioglu & Kastro 2019, UCI Machine Learning Repository",
 )
-def _online_shoppers(frame: DataFrame) -> DataFrame:
-    """Shop sessions: does the session end with a purchase?
 
-    Month, region, kind of traffic and similar columns are categories. Three of them make bags.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "polish_bankruptcy",
+    """Companies: is the company bankrupt within five years?
+
+    Financial ratios of the first year, with the names in UCI's description.
+    """,
     code="PB",
     target="bankrupt",
     positive="1",
@@ -306,16 +279,13 @@ def _online_shoppers(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Zieba, Tomczak & Tomczak 2016, UCI Machine Learning Repository",
 )
-def _polish_bankruptcy(frame: DataFrame) -> DataFrame:
-    """Companies: is the company bankrupt within five years?
 
-    Financial ratios of the first year, with the names in UCI's description.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "telco_churn",
+    """Telephone customers: does the customer leave?
+
+    Simulated by IBM. Customer numbers are not in the file.
+    """,
     code="TC",
     target="Churn",
     positive="Yes",
@@ -323,16 +293,14 @@ def _polish_bankruptcy(frame: DataFrame) -> DataFrame:
     licence="MIT",
     reference="IBM sample data; Kuhn, R package modeldata; OpenML 42178",
 )
-def _telco_churn(frame: DataFrame) -> DataFrame:
-    """Telephone customers: does the customer leave?
 
-    Simulated by IBM. Customer numbers are not in the file.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "vehicle_fraud",
+    """Insurance claims: is the claim fraudulent?
+
+    File `fraud_oracle.csv` (carclaims), without policy numbers. Year and month together make bags and are not a
+    feature. Each of them alone is a feature. Read from `vehicle_fraud.parquet` in the data directory.
+    """,
     code="VF",
     target="FraudFound_P",
     positive="1",
@@ -342,10 +310,3 @@ def _telco_churn(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="carclaims, example data of a database vendor",
 )
-def _vehicle_fraud(frame: DataFrame) -> DataFrame:
-    """Insurance claims: is the claim fraudulent?
-
-    File `fraud_oracle.csv` (carclaims), without policy numbers. Year and month together make bags and are not a
-    feature. Each of them alone is a feature. Read from `vehicle_fraud.parquet` in the data directory.
-    """
-    return frame

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from llpbench.core.registry import add_dataset
 
-from llpbench.core.registry import register_dataset
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-
-@register_dataset(
+add_dataset(
     "htru2",
+    """Pulsar candidates: is the candidate a pulsar?
+
+    Mean, standard deviation, kurtosis and skewness of the pulse profile and of its curve over dispersion measures.
+    """,
     code="HT",
     target="is_pulsar",
     positive="1",
@@ -19,16 +17,13 @@ if TYPE_CHECKING:
     licence="CC BY 4.0",
     reference="Lyon et al. 2016, UCI Machine Learning Repository",
 )
-def _htru2(frame: DataFrame) -> DataFrame:
-    """Pulsar candidates: is the candidate a pulsar?
 
-    Mean, standard deviation, kurtosis and skewness of the pulse profile and of its curve over dispersion measures.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "magic",
+    """Telescope images: a gamma ray rather than a hadron?
+
+    Parameters of an ellipse fitted to the image of a shower. Class g is a gamma ray.
+    """,
     code="MG",
     target="class",
     positive="g",
@@ -36,16 +31,14 @@ def _htru2(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Bock et al. 2004, UCI Machine Learning Repository; OpenML 1120",
 )
-def _magic(frame: DataFrame) -> DataFrame:
-    """Telescope images: a gamma ray rather than a hadron?
 
-    Parameters of an ellipse fitted to the image of a shower. Class g is a gamma ray.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "portal_rodents",
+    """Trapped rodents: which of ten species is it?
+
+    The ten most frequent species of the Portal Project, from the teaching extract in the R package ratdat. The day
+    makes bags and is not a feature. Year, month and day are features.
+    """,
     code="PR",
     target="species",
     sha256="cf5fbda25be969b3dedde10b340bb63d916c1ea199bef947efe0c6363340d76d",
@@ -54,33 +47,27 @@ def _magic(frame: DataFrame) -> DataFrame:
     licence="CC0",
     reference="Ernest, Brown, Valone & White, Portal Project",
 )
-def _portal_rodents(frame: DataFrame) -> DataFrame:
-    """Trapped rodents: which of ten species is it?
 
-    The ten most frequent species of the Portal Project, from the teaching extract in the R package ratdat. The day
-    makes bags and is not a feature. Year, month and day are features.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "satimage",
+    """Landsat pixels: which of six kinds of ground?
+
+    Four spectral bands of each pixel and its neighbours, 3 x 3 pixels.
+    """,
     code="SA",
     target="class",
     sha256="92eea34c5c5f3e53aa3c1361dc198e9dc277c6d282eb259c37c44810c5b0f8f5",
     licence="CC BY 4.0",
     reference="Srinivasan 1993, Statlog, UCI Machine Learning Repository; OpenML 182",
 )
-def _satimage(frame: DataFrame) -> DataFrame:
-    """Landsat pixels: which of six kinds of ground?
 
-    Four spectral bands of each pixel and its neighbours, 3 x 3 pixels.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "weather_aus",
+    """Weather stations: does it rain tomorrow?
+
+    File `weatherAUS.csv` of the R package rattle, without tomorrow's amount of rain. The day makes bags and is not a
+    feature. Read from `weather_aus.parquet` in the data directory.
+    """,
     code="WA",
     target="RainTomorrow",
     positive="Yes",
@@ -90,17 +77,13 @@ def _satimage(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Australian Bureau of Meteorology; Williams 2011, rattle",
 )
-def _weather_aus(frame: DataFrame) -> DataFrame:
-    """Weather stations: does it rain tomorrow?
 
-    File `weatherAUS.csv` of the R package rattle, without tomorrow's amount of rain. The day makes bags and is not a
-    feature. Read from `weather_aus.parquet` in the data directory.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "wine_quality",
+    """Wines: is the quality at least 6 of 10?
+
+    The colour is added as a feature. 1,177 rows are duplicates.
+    """,
     code="WQ",
     target="good",
     positive="1",
@@ -108,9 +91,3 @@ def _weather_aus(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Cortez et al. 2009, UCI Machine Learning Repository; OpenML 287",
 )
-def _wine_quality(frame: DataFrame) -> DataFrame:
-    """Wines: is the quality at least 6 of 10?
-
-    The colour is added as a feature. 1,177 rows are duplicates.
-    """
-    return frame

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from llpbench.core.registry import register_dataset
+from llpbench.core.registry import add_dataset, register_dataset
 from llpbench.data.sources import OpenML
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-
-@register_dataset(
+add_dataset(
     "adult",
+    """Census income: does the person earn more than 50,000 dollars a year?""",
     code="AD",
     source=OpenML(1590),
     target="class",
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     licence="CC BY 4.0",
     reference="Becker & Kohavi 1996, UCI Machine Learning Repository",
 )
-def _adult(frame: DataFrame) -> DataFrame:
-    """Census income: does the person earn more than 50,000 dollars a year?"""
-    return frame
 
-
-@register_dataset(
+add_dataset(
     "cces_2016",
+    """Voters of 2016: Trump rather than Clinton?
+
+    Answers of the Cooperative Congressional Election Study: `TV16` of the R package stevedata. Respondents with neither
+    answer are left out, and so are respondent numbers and the three scores made from other answers. Read from
+    `cces_2016.parquet` in the data directory.
+    """,
     code="CC",
     target="votetrump",
     positive="1",
@@ -36,18 +38,14 @@ def _adult(frame: DataFrame) -> DataFrame:
     licence="none stated for the extract (survey: CC0)",
     reference="Ansolabehere & Schaffner 2017, CCES 2016",
 )
-def _cces_2016(frame: DataFrame) -> DataFrame:
-    """Voters of 2016: Trump rather than Clinton?
 
-    Answers of the Cooperative Congressional Election Study: `TV16` of the R package stevedata. Respondents with neither
-    answer are left out, and so are respondent numbers and the three scores made from other answers. Read from
-    `cces_2016.parquet` in the data directory.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "chem97",
+    """Pupils: grade A or B in A-level chemistry?
+
+    `Chem97` of the R package mlmRev, without pupil numbers and the centred GCSE score. Positive is a score of 8 or 10.
+    School and local authority are categories. Read from `chem97.parquet` in the data directory.
+    """,
     code="CH",
     target="grade_A_or_B",
     positive="1",
@@ -56,17 +54,15 @@ def _cces_2016(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Fielding, Yang & Goldstein 2003",
 )
-def _chem97(frame: DataFrame) -> DataFrame:
-    """Pupils: grade A or B in A-level chemistry?
 
-    `Chem97` of the R package mlmRev, without pupil numbers and the centred GCSE score. Positive is a score of 8 or 10.
-    School and local authority are categories. Read from `chem97.parquet` in the data directory.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "compas",
+    """Defendants: is the person arrested again within two years?
+
+    ProPublica's file `compas-scores-two-years.csv`, with ProPublica's filter. Names, scores and columns known only
+    later are left out. The day of screening makes bags and is not a feature. Read from `compas.parquet` in the data
+    directory.
+    """,
     code="CP",
     target="two_year_recid",
     positive="1",
@@ -76,18 +72,13 @@ def _chem97(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Larson, Mattu, Kirchner & Angwin 2016, ProPublica",
 )
-def _compas(frame: DataFrame) -> DataFrame:
-    """Defendants: is the person arrested again within two years?
 
-    ProPublica's file `compas-scores-two-years.csv`, with ProPublica's filter. Names, scores and columns known only
-    later are left out. The day of screening makes bags and is not a feature. Read from `compas.parquet` in the data
-    directory.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "dutch_census",
+    """Census: does the person have a high-level occupation?
+
+    All features are codes, and 70 % of the rows are duplicates. Read from `dutch_census.parquet` in the data directory.
+    """,
     code="DU",
     target="occupation",
     positive="2_1",
@@ -95,16 +86,14 @@ def _compas(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Statistics Netherlands 2001; Le Quy et al. 2022",
 )
-def _dutch_census(frame: DataFrame) -> DataFrame:
-    """Census: does the person have a high-level occupation?
 
-    All features are codes, and 70 % of the rows are duplicates. Read from `dutch_census.parquet` in the data directory.
-    """
-    return frame
-
-
-@register_dataset(
+add_dataset(
     "mpls_stops",
+    """Police stops: is the person searched?
+
+    `MplsStops` of the R package carData. Stops without a record of the search are left out, and so are the other
+    outcomes of a stop. The day makes bags and is not a feature. Read from `mpls_stops.parquet` in the data directory.
+    """,
     code="MP",
     target="personSearch",
     positive="YES",
@@ -114,13 +103,6 @@ def _dutch_census(frame: DataFrame) -> DataFrame:
     licence="none stated",
     reference="Open Minneapolis 2017; Fox & Weisberg, carData",
 )
-def _mpls_stops(frame: DataFrame) -> DataFrame:
-    """Police stops: is the person searched?
-
-    `MplsStops` of the R package carData. Stops without a record of the search are left out, and so are the other
-    outcomes of a stop. The day makes bags and is not a feature. Read from `mpls_stops.parquet` in the data directory.
-    """
-    return frame
 
 
 @register_dataset(
@@ -140,8 +122,13 @@ def _nursery(frame: DataFrame) -> DataFrame:
     return frame[frame["class"] != "recommend"]
 
 
-@register_dataset(
+add_dataset(
     "oulad",
+    """University students: does the student pass the module?
+
+    `studentInfo` of the Open University Learning Analytics Dataset, without student numbers. Positive is a pass or a
+    distinction; the others failed or withdrew. The presentation of a module makes bags. Its two parts are features.
+    """,
     code="OU",
     target="passed",
     positive="1",
@@ -151,10 +138,3 @@ def _nursery(frame: DataFrame) -> DataFrame:
     licence="CC BY 4.0",
     reference="Kuzilek, Hlosta & Zdrahal 2017, Scientific Data 4",
 )
-def _oulad(frame: DataFrame) -> DataFrame:
-    """University students: does the student pass the module?
-
-    `studentInfo` of the Open University Learning Analytics Dataset, without student numbers. Positive is a pass or a
-    distinction; the others failed or withdrew. The presentation of a module makes bags. Its two parts are features.
-    """
-    return frame

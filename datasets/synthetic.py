@@ -19,7 +19,7 @@ import numpy as np
 from numpy.random import Generator
 
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.registry import register_dataset
+from llpbench.core.registry import add_dataset
 from llpbench.core.seeding import generator
 from llpbench.data.sources import Generated
 
@@ -148,27 +148,22 @@ def _bags_of(of: _SyntheticTable) -> DataFrame:
     return _tables(of)[1]
 
 
-@register_dataset(
+add_dataset(
     A.name,
+    """Synthetic, in the shape of the paper's Private A: two classes, bags with counts, no labels.""",
     source=Generated(partial(_rows_of, A)),
     bags=Generated(partial(_bags_of, A)),
     by=("bag",),
     licence="Apache-2.0",
     reference="synthetic, in the shape of the paper's Private A",
 )
-def _synthetic_a(frame: DataFrame) -> DataFrame:
-    """Synthetic, in the shape of the paper's Private A: two classes, bags with counts, no labels."""
-    return frame
 
-
-@register_dataset(
+add_dataset(
     B.name,
+    """Synthetic, in the shape of the paper's Private B: three classes, bags with counts, no labels.""",
     source=Generated(partial(_rows_of, B)),
     bags=Generated(partial(_bags_of, B)),
     by=("bag",),
     licence="Apache-2.0",
     reference="synthetic, in the shape of the paper's Private B",
 )
-def _synthetic_b(frame: DataFrame) -> DataFrame:
-    """Synthetic, in the shape of the paper's Private B: three classes, bags with counts, no labels."""
-    return frame

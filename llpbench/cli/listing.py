@@ -12,6 +12,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
+from functools import partial
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,10 +27,6 @@ from llpbench.core.text import plural
 
 if TYPE_CHECKING:
     from llpbench.conformance import Verdict
-
-_INDENT = 4
-"""Characters before the sentences of a list."""
-
 
 _LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "params")
 """Kinds that `llpbench list` shows. The last one needs a method."""
@@ -75,8 +72,7 @@ def _lines(what: str | None, method: str | None) -> Iterator[str]:
     elif what == "datasets":
         from llpbench.data.loading import local_names
 
-        entries = (*DATASETS.entries(), *map(DATASETS.entry, local_names()))
-        yield from _listed([*map(_dataset, entries)])
+        yield from _listed([*map(_dataset, (*DATASETS.names(), *local_names()))])
     else:
         yield from _listed([*map(_plain, REGISTRIES[what.removesuffix("s")].entries())])
 
@@ -94,17 +90,13 @@ class _Item(NamedTuple):
 def _listed(items: Sequence[_Item]) -> Iterator[str]:
     """Yield the lines of a list, as wide as the terminal (80 in files and pipes), broken between words."""
     width = shutil.get_terminal_size().columns
-    names = 2 + max((len(item.name) for item in items), default=0)
+    wrap = partial(textwrap.wrap, width=width, break_long_words=False, break_on_hyphens=False, tabsize=1)
+    names, indent = 2 + max((len(item.name) for item in items), default=0), " " * 4
     for item in items:
-        yield from _wrapped(item.name.ljust(names) + " · ".join(filter(None, item.facts)), width, names)
+        facts = " · ".join(filter(None, item.facts))
+        yield from wrap(item.name.ljust(names) + facts, subsequent_indent=" " * names)
         for sentence in filter(None, item.sentences):
-            yield from _wrapped(" " * _INDENT + sentence, width, _INDENT)
-
-
-def _wrapped(text: str, width: int, indent: int) -> list[str]:
-    return textwrap.wrap(
-        text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False, tabsize=1
-    )
+            yield from wrap(sentence, initial_indent=indent, subsequent_indent=indent)
 
 
 def _method_lines() -> Iterator[str]:
@@ -126,16 +118,16 @@ def _plain(entry: Entry) -> _Item:
     return _Item(entry.name, [str(entry.facts.get("reference", ""))], [entry.summary])
 
 
-def _dataset(entry: Entry) -> _Item:
-    from llpbench.data.specs import built_in_facts
+def _dataset(name: str) -> _Item:
+    """Return a dataset with its facts, and whether this machine lacks it."""
+    from llpbench.data.loading import locate
+    from llpbench.data.specs import dataset_spec
 
-    code, keys, licence, reference = (
-        entry.facts.get(name, "") for name in ("code", "natural_keys", "licence", "reference")
-    )
-    table = entry.facts.get("facts") or built_in_facts().get(entry.name)
-    size = plural(table.rows, "row") if table else ""
-    bags = f"Natural bags: {', '.join(keys)}." if isinstance(keys, tuple) and keys else ""
-    return _Item(entry.name, [str(code), size, str(licence)], [entry.summary, bags, str(reference)])
+    spec = dataset_spec(name)
+    absent = "" if locate(spec) else "to download" if spec.remote else "missing here"
+    size = plural(spec.facts.rows, "row") if spec.facts else ""
+    bags = f"Natural bags: {', '.join(spec.natural_keys)}." if spec.natural_keys else ""
+    return _Item(spec.name, [spec.code, size, spec.licence, absent], [spec.summary, bags, spec.reference])
 
 
 def _suite(entry: Entry) -> _Item:
@@ -219,28 +211,11 @@ def _summary(name: str, verdicts: Collection[Verdict]) -> str:
     return text + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")
 
 
-@click.group("data", cls=CommandGroup, examples=("llpbench data list", "llpbench data fetch suite:core"))
+@click.group(
+    "data", cls=CommandGroup, examples=("llpbench data fetch suite:core", "llpbench data fetch adult --data-dir tables")
+)
 def _data() -> None:
-    """Find, download and check datasets."""
-
-
-@_data.command("list", examples=("llpbench data list", "llpbench data list --data-dir tables"))
-@data_dir_option
-@plugin_option
-def _data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Show every dataset and where it is read from."""
-    from llpbench.data.loading import local_names, locate
-    from llpbench.data.specs import dataset_spec, dataset_specs
-
-    load_plugins(plugin)
-    rows = []
-    for spec in (*dataset_specs(), *map(dataset_spec, local_names(data_dir))):
-        facts, location = spec.facts, locate(spec, data_dir)
-        size = [f"{facts.rows:,}", f"{len(facts.columns):,}"] if facts else ["", ""]
-        found = location.kind if location else "to download" if spec.remote else "missing"
-        rows.append([spec.name, spec.code, *size, found, spec.source.describe() if spec.source else "", spec.licence])
-    print_table(["dataset", "code", "rows", "features", "found", "source", "licence"], rows)
-    return 0
+    """Download and check datasets."""
 
 
 @_data.command("fetch", examples=("llpbench data fetch credit,electricity", "llpbench data fetch openml:31"))

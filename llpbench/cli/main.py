@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -297,10 +298,9 @@ def _merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> in
     help="What to compare with: our boards of the paper's datasets (published), those of a suite (core, few-bags, ...) "
     "or the numbers printed in the paper (paper). [default: core, or the boards that share most tasks with your runs]",
 )
-@click.option("--ablations", is_flag=True, help="Also rank published entries with other settings or encoders.")
 @journal_option
 @out_option
-def _compare(rivals: str | None, against: str | None, ablations: bool, journals: tuple[str, ...], out: str) -> int:
+def _compare(rivals: str | None, against: str | None, journals: tuple[str, ...], out: str) -> int:
     """Compare your results with published ones.
 
     The first lines show the rank of each of your methods among the published ones, and its difference from named
@@ -308,23 +308,21 @@ def _compare(rivals: str | None, against: str | None, ablations: bool, journals:
     """
     merged = _merged(journals or (out,))
     if against == "paper":
-        if rivals is not None or ablations:
-            raise LLPBenchError("--against paper cannot be combined with --with or --ablations. Leave them out.")
+        if rivals is not None:
+            raise LLPBenchError("--against paper cannot be combined with --with. Leave one of them out.")
         _show_studies(_select_studies("paper"), list(merged.counting.values()), beside=True)
         return 0
     from llpbench.report.comparing import compare, shared_tasks
     from llpbench.report.terminal import render
-    from llpbench.results.journal import Contents
     from llpbench.results.staleness import stale_reasons
 
     if against is None:
         against, told = shared_tasks(merged.counting.values())
         echo(told)
     reference = _merged([against])
-    tunings = list(Contents.joined([reference, merged]).tunings.values())
-    stale = stale_reasons([*reference.counting.values(), *merged.counting.values(), *tunings])
+    parts = [records.values() for each in (reference, merged) for records in (each.counting, each.tunings)]
     named = [*filter(None, (name.strip() for name in (rivals or "").split(",")))]
-    found = compare(merged.counting, reference.counting, tunings, stale, rivals=named, ablations=ablations)
+    found = compare(merged, reference, stale_reasons(chain(*parts)), rivals=named)
     for line in (*found.ranks(), *found.differences, *found.remarks):
         echo(line)
     render(found.leaderboards, tables_console(), yours=found.yours)

@@ -193,8 +193,9 @@ class Registry:
     """defaults of facts that a decorator omits"""
     derived: Callable[[Any], Mapping[str, Any]] = field(default=lambda _: {})
     """function that returns facts that follow from the registered object"""
+    unlisted: Callable[[str], Entry | None] = field(default=lambda _: None)
+    """function that returns the entry of a name that lists omit, such as `openml:31`; None for other names"""
     _entries: dict[str, Entry] = field(default_factory=dict)
-    _by_prefix: dict[str, Callable[[str], Entry]] = field(default_factory=dict)
     _indexed: bool = False
 
     def register(self, name: str, **facts: Any) -> Callable[[T], T]:
@@ -234,23 +235,18 @@ class Registry:
 
         return decorate
 
-    def register_all(self, prefix: str, facts_of: Callable[[str], Mapping[str, Any]]) -> Callable[[T], T]:
-        """Return a decorator that registers a function under every name with a `prefix`. Lists omit these names.
+    def add(self, name: str, about: str, **facts: Any) -> None:
+        """Register a dataset whose frame is used as it is read. `about` has the place of the function's docstring."""
 
-        `facts_of` takes the rest of such a name and returns its facts, including `name` and `summary`, or raises
-        `LLPBenchError`.
-        """
+        def as_read(frame: T) -> T:
+            return frame
 
-        def decorate(target: T) -> T:
-            def entry_of(rest: str) -> Entry:
-                facts = dict(facts_of(rest))
-                name, summary = facts.pop("name"), facts.pop("summary")
-                return Entry(self.kind, name, summary, facts, _place_of(target), target.__module__, target)
-
-            self._by_prefix[prefix] = entry_of
-            return target
-
-        return decorate
+        caller = sys._getframe(1)  # the file that declares the dataset, not this one
+        as_read.__doc__, as_read.__module__ = about, caller.f_globals["__name__"]
+        as_read.__code__ = as_read.__code__.replace(
+            co_filename=caller.f_code.co_filename, co_firstlineno=caller.f_lineno
+        )
+        self.register(name, **facts)(as_read)
 
     def names(self) -> list[str]:
         """Return every registered name, built-in ones first, in alphabetical order."""
@@ -265,9 +261,8 @@ class Registry:
         entries = self._index()
         if name in entries:
             return entries[name]
-        for prefix, entry_of in self._by_prefix.items():
-            if name.startswith(prefix):
-                return entry_of(name.removeprefix(prefix).strip())
+        if (unlisted := self.unlisted(name)) is not None:
+            return unlisted
         # datasets also have the short names of the paper, such as AD for adult
         by_code = {str(e.facts["code"]).lower(): e for e in entries.values() if "code" in e.facts}
         if name.lower() in by_code:
@@ -403,7 +398,7 @@ REGISTRIES = {registry.kind: registry for registry in (METHODS, DATASETS, SUITES
 register_method = METHODS.register
 register_encoder = ENCODERS.register
 register_dataset = DATASETS.register
-register_datasets = DATASETS.register_all
+add_dataset = DATASETS.add
 register_bagging = BAGGINGS.register
 register_suite = SUITES.register
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.files import at_home, replace_file, replaced
-from llpbench.core.registry import DATASETS, OPENML, OPENML_SUITE, SUITE, SUITES
+from llpbench.core.registry import DATASETS, OPENML, OPENML_SUITE, SUITE, SUITES, Entry
 from llpbench.core.tables import Table
 from llpbench.core.text import one_line
 from llpbench.data.frames import is_numeric, read_parquet, table_from_frame
@@ -196,19 +196,23 @@ class _OpenMLById(OpenML):
         return frame
 
 
-def declared(number: str) -> Mapping[str, Any]:
-    """Return the declaration of `openml:NUMBER`, with rows, features and classes if it is on this machine.
+def openml_by_id(name: str) -> Entry | None:
+    """Return the entry of `openml:NUMBER`, with rows, features and classes if it is on this machine.
 
-    Raises `LLPBenchError` if `number` is not a number.
+    Returns None for other names. Raises `LLPBenchError` if `NUMBER` is not a number.
     """
-    ident = _ident(OPENML, number)
+    if not name.startswith(OPENML):
+        return None
+    ident = _ident(OPENML, name.removeprefix(OPENML).strip())
     name = f"{OPENML}{ident}"
-    facts = {"name": name, "summary": name, "target": LAST_COLUMN, "source": _OpenMLById(ident)}
-    for path in _files(name):
-        if path.is_file():
-            stat = path.stat()
-            return {**facts, **_stated(path, stat.st_mtime_ns, stat.st_size)}
-    return facts
+    files = (path for path in _files(name) if path.is_file())
+    stated = next((_stated(path, path.stat().st_mtime_ns, path.stat().st_size) for path in files), {})
+    facts = {"target": LAST_COLUMN, "source": _OpenMLById(ident), **stated}
+    return Entry("dataset", name, str(facts.pop("summary", name)), facts, __file__, __name__, _as_downloaded)
+
+
+def _as_downloaded(frame: DataFrame) -> DataFrame:
+    return frame
 
 
 def local_names(data_dir: str | Path | None = None) -> list[str]:

@@ -1,9 +1,9 @@
 """Declarations of datasets: origin, licence, target, keys, and the SHA-256 of the table.
 
 A dataset is a function under `@register_dataset(name, ...)`. It takes the frame from its source, or from a user's
-parquet file, and returns features and target. It must return its own output unchanged. The decorator's keywords are the
-fields of `DatasetSpec`. Only `target` is required, and also `source` unless the data are embedded or always in the data
-directory.
+parquet file, and returns features and target. It must return its own output unchanged. `add_dataset(name, about, ...)`
+needs no function. The keywords are the fields of `DatasetSpec`. Only `target` is required, and also `source` unless the
+data are embedded or always in the data directory.
 
 `datasets/facts.json` has the facts of the built-in datasets, one dataset per line, so that lists and plans need not
 read any table. `docs/generate.py` computes the file from the tables.

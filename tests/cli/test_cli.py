@@ -36,7 +36,7 @@ def test_lists_and_help_import_nothing_heavy() -> None:
         from llpbench.cli.main import main
 
         kinds = ("methods", "datasets", "suites", "baggings", "encoders", "studies")
-        commands = (["--help"], ["run", "--help"], ["--version"], ["data", "list"], *(["list", kind] for kind in kinds))
+        commands = (["--help"], ["run", "--help"], ["--version"], *(["list", kind] for kind in kinds))
         for words in commands:
             sys.argv[1:] = words
             try:
@@ -47,9 +47,9 @@ def test_lists_and_help_import_nothing_heavy() -> None:
     """
     done = python(dedent(code), check=True)
     loaded = [set(line.split()) for line in done.stdout.splitlines() if line.startswith("loaded ")]
-    assert len(loaded) == 10
+    assert len(loaded) == 9
     assert "llpbench.cli.main" in loaded[0]
-    assert [modules & HEAVY for modules in loaded] == [set()] * 10
+    assert [modules & HEAVY for modules in loaded] == [set()] * 9
 
 
 def test_help_names_every_option_and_its_default(llpbench: LLPBench) -> None:
@@ -185,10 +185,11 @@ def test_dry_run_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path
     assert not out.exists()
 
 
-def test_data_commands_fetch_and_list(llpbench: LLPBench, plugin: Path) -> None:
+def test_data_fetch_and_list_of_datasets(llpbench: LLPBench, plugin: Path) -> None:
     from_plugin = ("--plugin", str(plugin))
-    listed = llpbench.succeed("data", "list", *from_plugin)
-    assert "tiny" in listed.out
+    listed = llpbench.succeed("list", "datasets", *from_plugin)
+    lines = [line for line in listed.out.splitlines() if line.startswith(("tiny ", "absent "))]
+    assert [line.endswith("missing here") for line in lines] == [True, False]
     fetched = llpbench("data", "fetch", "absent,tiny", *from_plugin)
     assert fetched.code == 1
     assert re.search(r'tiny: .*sha256="\w{64}"$', fetched.out, re.MULTILINE)
@@ -276,7 +277,7 @@ METHOD = "from llpbench.core.registry import register_method\n@register_method('
         (["compare", "--against", "moon"], "--against must be one of 'published', "),
         (["report", "--out", "/none"], "there is no journal '/none'"),
         (["report", "--study", "tables"], "unknown study 'tables'"),
-        (["data", "list", "--data-dir", "/none"], "data directory '/none'"),
+        (["data", "verify", "--data-dir", "/none"], "data directory '/none'"),
         (["merge"], "JOURNAL... is missing."),
         (["plan", "--study", "encoder", "--encoders", "mlp"], "--encoders saint-row,saint"),
         (["report", "--journal="], "must be a path, got ''"),
@@ -307,7 +308,7 @@ def test_endless_configuration_is_refused(content: str, tmp_path: Path, llpbench
 def test_faulty_plugin_is_refused(code: str, told: str, tmp_path: Path, llpbench: LLPBench) -> None:
     file = tmp_path / "odd_plugin.py"
     file.write_text(code)
-    for words in (["list", "methods"], ["run"], ["plan"], ["data", "list"])[: 4 if "odd" in told else 1]:
+    for words in (["list", "methods"], ["run"], ["plan"], ["list", "datasets"])[: 4 if "odd" in told else 1]:
         assert told in refused(llpbench(*words, "--plugin", str(file)))
 
 

@@ -24,10 +24,10 @@ from bench import LLPBench
 from downloads import DESCRIPTION, Reply, Server, serve
 
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.core.registry import load_plugin
+from llpbench.core.registry import DATASETS, load_plugin
 from llpbench.core.tables import Table
 from llpbench.data import loading, sources
-from llpbench.data.loading import _cache_path, cache_directory, find_local, load_table, select_datasets
+from llpbench.data.loading import _cache_path, cache_directory, find_local, load_table, local_names, select_datasets
 from llpbench.data.sources import GroupLens, OpenML
 from llpbench.data.specs import Facts, dataset_spec
 
@@ -185,19 +185,24 @@ def test_cache_directory_follows_environment(tmp_path: Path, monkeypatch: pytest
     assert cache_directory() == tmp_path / "home" / ".cache" / "llpbench"
 
 
+@pytest.mark.parametrize(
+    "declaration",
+    ["register_dataset('people', {})(lambda frame: frame)", "DATASETS.add('people', 'People: who is rich?', {})"],
+)
 def test_relative_path_is_resolved_from_plugin_file(
-    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declaration: str
 ) -> None:
     """A worker process has another working directory than the shell the plugin was named in."""
     put(people, tmp_path / "plugin" / "data" / "people.parquet")
     plugin = tmp_path / "plugin" / "mine.py"
     plugin.write_text(
         "from llpbench import Parquet, register_dataset\n"
-        "source = Parquet('data/people.parquet')\n"
-        "register_dataset('people', source=source, target='rich')(lambda frame: frame)\n"
+        "from llpbench.core.registry import DATASETS\n"
+        + declaration.format("source=Parquet('data/people.parquet'), target='rich'")
     )
     monkeypatch.chdir(tmp_path)
     load_plugin(plugin)
+    assert DATASETS.entry("people").where == f"{plugin}:3"
     assert len(load_table("people")) == 60
 
 
@@ -426,7 +431,7 @@ def test_table_and_facts_match_openml(openml: Server, people: pd.DataFrame, tabl
 
 
 def test_copies_in_data_directory_and_cache_are_read_offline(
-    openml: Server, people: pd.DataFrame, tmp_path: Path, llpbench: LLPBench
+    openml: Server, people: pd.DataFrame, tmp_path: Path
 ) -> None:
     folder = tmp_path / "copies"
     folder.mkdir()
@@ -439,10 +444,8 @@ def test_copies_in_data_directory_and_cache_are_read_offline(
     offline(openml)
     assert load_table("openml:31").fingerprint == first.fingerprint
     assert openml.requests == []
-    eight, people_of_31 = llpbench.succeed("data", "list", "--data-dir", str(folder)).out.splitlines()[-2:]
-    assert re.match(r"openml:8 +data-dir ", eight)
-    assert re.match(r"openml:31 +60 +4 +cache ", people_of_31)
-    assert "openml:8" not in llpbench.succeed("data", "list").out
+    assert local_names(folder) == ["openml:8", "openml:31"]
+    assert local_names() == ["openml:31"]
 
 
 SPARSE = b"@RELATION s\n@ATTRIBUTE a NUMERIC\n@ATTRIBUTE rich {no,yes}\n@DATA\n{0 1,1 yes}\n{0 2}\n"
