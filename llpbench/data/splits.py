@@ -155,14 +155,6 @@ def _require_bags(dataset: str, bagging: str, bag_size: int | None, number: int,
         raise LLPBenchError(f"{told}. Choose at most {number}, or leave the option out.")
 
 
-def largest_bag_size(rows: int) -> int:
-    """Return the largest bag size for `rows` rows that fills 2 training bags, 1 validation bag and 1 test bag.
-
-    0 if there are too few rows for any bag.
-    """
-    return rows // 10  # validation and test; training has eight times as many rows and always fills two bags
-
-
 class TableFacts(NamedTuple):
     """Facts of a dataset that decide whether a cell can run."""
 
@@ -188,7 +180,8 @@ def require_possible(facts: TableFacts, bagging: str, bag_size: int | None, max_
     name, options = parse_bagging(bagging)
     for column in (*options.get("columns", ()), *options.get("by", ())) if facts.columns else ():
         require_column(dataset, column, facts.columns)
-    most_size = largest_bag_size(rows)
+    # As many as validation and test have. Training has eight times as many rows and always fills two bags.
+    most_size = rows // 10
     if not is_sized(name):
         if bag_size is not None:
             must = f"must be None for bagging {name!r}, which decides the sizes of its bags"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from llpbench.core.tables import Table
 from llpbench.data.baggings import column_keys, format_bagging, parse_bagging, standardised
 from llpbench.data.frames import table_from_frame
 from llpbench.data.loading import load_table
-from llpbench.data.splits import PARTS, _limited, _split_bags, _split_rows, assign_bags, largest_bag_size
+from llpbench.data.splits import PARTS, TableFacts, _limited, _split_bags, _split_rows, assign_bags, require_possible
 from llpbench.data.tasks import Scaler, build_task
 from llpbench.data.toy import toy_table
 from llpbench.training.stamp import _separation, _spread
@@ -95,11 +96,19 @@ def test_remainder_is_dropped_at_random_before_sorting() -> None:
 
 @pytest.mark.parametrize("rows", [*range(40), 101, 16_714])
 def test_largest_bag_size_is_the_largest_that_works(rows: int) -> None:
-    largest = largest_bag_size(rows)
+    facts = TableFacts("toy", rows, 2, (), is_labelled=True)
+
+    def is_possible(size: int) -> bool:
+        with contextlib.suppress(LLPBenchError):
+            require_possible(facts, "random", size, None)
+            return True
+        return False
+
     split = _split_rows(np.arange(rows) % 2, 0, "toy") if rows else None
     sizes = [len(getattr(split, part)) for part in PARTS] if split else [0, 0, 0]
     fits = [size for size in range(1, rows + 1) if sizes[0] // size >= 2 and min(sizes[1:]) // size >= 1]
-    assert largest == max(fits, default=0)
+    largest = max(fits, default=0)
+    assert [is_possible(size) for size in (largest, largest + 1)] == [largest > 0, False]
 
 
 @pytest.mark.parametrize(
