@@ -277,7 +277,7 @@ METHOD = "from llpbench.core.registry import register_method\n@register_method('
         (["compare", "--against", "moon"], "--against must be one of 'published', "),
         (["report", "--out", "/none"], "there is no journal '/none'"),
         (["report", "--study", "tables"], "unknown study 'tables'"),
-        (["data", "verify", "--data-dir", "/none"], "data directory '/none'"),
+        (["data", "fetch", "--data-dir", "/none"], "data directory '/none'"),
         (["merge"], "JOURNAL... is missing."),
         (["plan", "--study", "encoder", "--encoders", "mlp"], "--encoders saint-row,saint"),
         (["report", "--journal="], "must be a path, got ''"),
