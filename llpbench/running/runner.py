@@ -292,7 +292,7 @@ def _timeout(settings: Settings, estimator: Estimator, job: Job) -> float:
 
 def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: TuningRecord) -> list[Job]:
     """Return the runs that follow from the result of a search of the plan."""
-    if settings.tune_only or record["status"] != "ok":
+    if record["status"] != "ok":
         return []
     start = plan.tunings[record["tuning"]].resolved
     following = [Planned(start._replace(cell=cell)) for cell in Plan.chosen_cells(record)]

@@ -58,7 +58,6 @@ def test_help_names_every_option_and_its_default(llpbench: LLPBench) -> None:
     assert result.code == 0
     assert all(f"--{name} " in f"{text} " for name, option in OPTIONS.items() if option.read.form in ("value", "many"))
     assert all(f"--{name} /" in text for name, option in OPTIONS.items() if option.read.form == "switch")
-    assert "--space" not in text, "is only in the file"
     assert "[default: 256]" in text
     assert "[default: fine,coarse]" in text, "as the command line takes it"
     assert "False" not in text
@@ -205,10 +204,10 @@ def test_internal_error_keeps_traceback(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_interrupt_message_depends_on_command(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "main", Mock(side_effect=KeyboardInterrupt))
-    for command in ("run", "tune", "run --dry-run", "fit", "choose", "effects"):
+    for command in ("run", "run --dry-run", "fit", "choose", "effects"):
         result = llpbench(*command.split())
         assert result.code == 130
-        assert ("saved" in result.err) == ("to continue" in result.err) == (command in ("run", "tune"))
+        assert ("saved" in result.err) == ("to continue" in result.err) == (command == "run")
 
 
 def test_interrupted_command_exits_130(plugin: Path, tmp_path: Path) -> None:
