@@ -22,12 +22,11 @@ from llpbench.cli import FAILED
 from llpbench.cli.options import Command, CommandGroup, checked_argument, data_dir_option, load_plugins, plugin_option
 from llpbench.cli.output import echo, print_table
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import DATASETS, FAMILIES, METHODS, REGISTRIES, Entry
+from llpbench.core.registry import DATASETS, FAMILIES, METHODS, REGISTRIES, SUITES, Entry
 from llpbench.core.text import plural
 
 if TYPE_CHECKING:
     from llpbench.conformance import Verdict
-    from llpbench.data.loading import SuiteEntry
 
 _LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "params")
 """Kinds that `llpbench list` shows. The last one needs a method."""
@@ -69,9 +68,7 @@ def _lines(what: str | None, method: str | None) -> Iterator[str]:
     elif what == "studies":
         yield from _listed([_Item(study.name, [study.title], [study.question]) for study in STUDIES.values()])
     elif what == "suites":
-        from llpbench.data.loading import SuiteEntry
-
-        yield from _listed([*map(_suite, SuiteEntry.every())])
+        yield from _listed([*map(_suite, SUITES.entries())])
     elif what == "datasets":
         from llpbench.data.loading import local_names
 
@@ -133,10 +130,10 @@ def _dataset(name: str) -> _Item:
     return _Item(spec.name, [spec.code, size, spec.licence, absent], [spec.summary, bags, spec.reference])
 
 
-def _suite(suite: SuiteEntry) -> _Item:
-    """Return a suite with the number of its datasets, and those missing on this machine."""
-    missing = f"Missing here: {', '.join(suite.missing)}." if suite.missing else ""
-    return _Item(suite.name, [plural(len(suite.datasets), "dataset")], [suite.summary, missing])
+def _suite(entry: Entry) -> _Item:
+    from llpbench.data.loading import suite_datasets
+
+    return _Item(entry.name, [plural(len(suite_datasets(entry.name)), "dataset")], [entry.summary])
 
 
 def _hyperparameters(method: str) -> list[_Item]:
@@ -214,7 +211,9 @@ def _summary(name: str, verdicts: Collection[Verdict]) -> str:
     return text + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")
 
 
-@click.group("data", cls=CommandGroup, examples=("llpbench data fetch suite:core", "llpbench data verify"))
+@click.group(
+    "data", cls=CommandGroup, examples=("llpbench data fetch suite:core", "llpbench data fetch adult --data-dir tables")
+)
 def _data() -> None:
     """Download and check datasets."""
 
@@ -224,51 +223,27 @@ def _data() -> None:
 @data_dir_option
 @plugin_option
 def _data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Download DATASETS that are not on this machine. [default: all that can be downloaded]"""
-    from llpbench.data.loading import locate, provide
+    """Download DATASETS that are not on this machine, and check all. [default: all that can be downloaded]
+
+    A dataset that declares the sha256 shown is refused if its table changes.
+    """
+    from llpbench.data.loading import locate, provide, select_datasets
     from llpbench.data.specs import dataset_spec
 
     failed = 0
-    names = _select_datasets(datasets, plugin)
+    load_plugins(plugin)
+    names = select_datasets(datasets)
     specs = map(dataset_spec, names if datasets == "all" else ())
     if without := [spec.name for spec in specs if spec.source is None and locate(spec, data_dir) is None]:
         echo(f"cannot be downloaded, put NAME.parquet into --data-dir: {', '.join(without)}")
     for name in (name for name in names if name not in without):
         try:
-            place = provide(dataset_spec(name), data_dir)
-            echo(f"{name}: {place.kind}, {place.path}")
+            place = provide(spec := dataset_spec(name), data_dir)
+            echo(f'{name}: {place.kind}, {place.path}, sha256="{place.read(spec).fingerprint}"')
         except LLPBenchError as error:  # continue with other datasets if a source is down
             echo(f"llpbench: {error}", err=True)
             failed += 1
     return FAILED if failed else 0
-
-
-@_data.command("verify", examples=("llpbench data verify", "llpbench data verify adult --data-dir tables"))
-@click.argument("datasets", default="all")
-@data_dir_option
-@plugin_option
-def _data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Check the local copies of DATASETS against their declarations."""
-    from llpbench.data.loading import verify
-    from llpbench.data.sources import Generated
-
-    findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]
-    rows = []
-    for found in findings:
-        location = found.location.kind if found.location else ""
-        rows.append([found.spec.name, found.check, location, found.fingerprint[:16], found.problem])
-    print_table(["dataset", "check", "found", "fingerprint", "problem"], rows)
-    for found in findings:
-        if found.fingerprint and not (found.spec.sha256 or isinstance(found.spec.source, Generated)):
-            echo(f'{found.spec.name}: to refuse other copies, declare sha256="{found.fingerprint}"')
-    return 0 if not any(found.problem for found in findings) else FAILED
-
-
-def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
-    from llpbench.data.loading import select_datasets
-
-    load_plugins(plugin)
-    return select_datasets(pattern)
 
 
 LISTING = (_check, _data, _list)
