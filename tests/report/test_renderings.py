@@ -143,7 +143,7 @@ def test_ascii_terminal_gets_ascii(records: list[Record]) -> None:
     text = printed(Leaderboards.of(fine_alone(made)), width=120)
     assert "[bold]x[/bold]" in text
     assert "\x1b" not in text
-    assert re.search(r"1 a-method-with-a-name-\S*\.\. +80\.50 ± 0\.71 \(2\) +1–", text), "a long name costs no number"
+    assert re.search(r"1 a-method-\S*\.\.\S*a-name- +80\.50 ± 0\.71 \(2\) +1–", text), "a long name costs no number"
     assert "83.00 +- - (1)" in printed(Leaderboards.of(fine_alone(records)), encoding="ascii")
 
 
