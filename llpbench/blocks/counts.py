@@ -62,19 +62,6 @@ class BagCounts:
         values = values if self.weights is None else self.weights * values
         return np.asarray(np.bincount(self.bag_of_row, values, len(self.sizes)), dtype=np.float64)
 
-    def some(self, rows: IntArray, bags: IntArray) -> BagCounts:
-        """Return the counts of some `bags`, in ascending order, with all their `rows`, in any order."""
-        some, place = copy(self), np.zeros(len(self.sizes), dtype=np.int64)
-        place[bags] = np.arange(len(bags))
-        row = np.zeros(len(self.bag_of_row), dtype=np.int64)
-        row[rows] = np.arange(len(rows))
-        some.weights = None if self.weights is None else self.weights[rows]
-        inside = np.isin(self.small, bags)
-        some.bag_of_row, some.sizes, some.counts = place[self.bag_of_row[rows]], self.sizes[bags], self.counts[bags]
-        some.small, padded = place[self.small[inside]], self.rows[inside]
-        some.rows = np.where(padded >= 0, row[padded], -1)
-        return some
-
     def posterior(self, proba: FloatArray) -> FloatArray:
         """Return the posterior [rows, classes] of each row's class, given `proba` [rows, classes] and its bag's counts.
 
