@@ -67,7 +67,7 @@ class BagGP(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ProcessPredictor | FittedProcess:
         """Fit the process to shares, with scales chosen by the evidence; then to logits, with the same scales."""
-        train = some_bags(train.where_known(), rng)
+        train = some_bags(train, rng)
 
         def fitted(part: BaggedRows) -> LogitProcess:
             return LogitProcess.of(part, self.params.process, rng)

@@ -72,7 +72,7 @@ class BagGPGBDT(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _UnionPredictor:
         """Fit the three models. If rows seem to be chosen by their labels, fit them to halves of the bags, too."""
-        train = some_bags(train.where_known(), rng)
+        train = some_bags(train, rng)
         union = self._union(train, rng)
         return replace(union, flatter=correction(lambda part: self._union(part, rng).logits, train, schema))
 

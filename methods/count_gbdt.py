@@ -48,7 +48,7 @@ class CountGBDT(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
         """Start from the prior. Each step adds one tree per class, or a single one with two classes."""
-        train = some_bags(train.where_known(), rng)
+        train = some_bags(train, rng)
         settings = TreeSettings(
             rounds=self.params.trees,
             leaves=self.params.leaves,

@@ -49,7 +49,7 @@ class EMGBDT(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
         """Alternate the two steps of EM."""
-        train = some_bags(train.where_known(), rng)
+        train = some_bags(train, rng)
         if self.params.start == "bag-gp":
             start = LogitProcess.of(train, ProcessSettings(), rng)()
         else:

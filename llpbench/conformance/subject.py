@@ -152,7 +152,8 @@ class Subject:
     def learn(self, task: Task, seed: int = 0, epochs: int = EPOCHS, patience: int | None = None) -> _Learned:
         """Train or fit, and predict the test rows. Raises `FaultError` unless the result is a valid prediction."""
         if self.direct:
-            predictor: Predictor = self.method().fit(task.train, task.schema, generator(seed, "training"))
+            known = task.train.where_known()
+            predictor: Predictor = self.method().fit(known, task.schema, generator(seed, "training"))
             proba = _valid(predictor(task.test.rows), task)
             return _Learned(dict.fromkeys(CRITERIA, proba), proba, predictor, {})
         population = self.trained({seed: task}, epochs, patience)
