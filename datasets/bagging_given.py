@@ -5,7 +5,6 @@ from __future__ import annotations
 from numpy.random import Generator
 
 from llpbench.core.bags import IntArray
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import register_bagging
 from llpbench.core.tables import Table
 from llpbench.data.baggings import grouped
@@ -14,6 +13,5 @@ from llpbench.data.baggings import grouped
 @register_bagging("given", version=1)
 def _given(table: Table, rows: IntArray, rng: Generator) -> IntArray:
     """Use the bags with published counts. In datasets without labels, validation and test consist of whole bags."""
-    if table.published is None:
-        raise LLPBenchError(f"dataset {table.name!r} has labels of rows and no counts of bags. Choose another bagging.")
+    assert table.published is not None
     return grouped(rows, table.published.of_row[rows])

@@ -11,6 +11,7 @@ from llpbench.core.cell import Cell, Protocol, Tuning
 from llpbench.core.criteria import Regime
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.record import PROPORTION_BINS, SCHEMA, Chosen, CriterionResult, Record, Status, TuningRecord
+from llpbench.results.journal import Contents
 
 PROTOCOL = {"epochs": 300, "patience": 20, "bags_per_step": 2}
 
@@ -135,6 +136,13 @@ def searched(
     }
     facts = {"tuning": tuning.id, "spec": tuning.spec, "status": "ok", "reason": "", "epochs": 99}
     return cast(TuningRecord, made | facts)
+
+
+def contents_of(*records: Record | TuningRecord) -> Contents:
+    """Return the content of a journal with some records, in this order."""
+    contents = Contents({})
+    contents.add(*records)
+    return contents
 
 
 def by_run(*records: Record) -> dict[str, Record]:

@@ -13,7 +13,7 @@ import click
 
 from llpbench.cli import reading_options as common
 from llpbench.cli.options import AnyPath, Command, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo, percent, print_table, show_texts
+from llpbench.cli.output import echo, percent, print_table
 from llpbench.cli.reading_options import column_option, file_option, names_option
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
@@ -248,7 +248,7 @@ def _show_groups(lines: DataFrame, names: list[str], which: str) -> None:
     keys = shown[[*names, "class"]].astype(object).fillna("(missing)").to_numpy()
     rows = [[*map(str, key), share] for key, share in zip(keys, shares, strict=True)]
     caption = "Percent, with 95 % intervals." + f" {plural(more, 'more line')} in the file." * (more > 0)
-    show_texts(f"Groups in {which}", caption, [*names, "class", "share"], rows)
+    print_table([*names, "class", "share"], rows, title=f"Groups in {which}", caption=caption)
 
 
 @click.command(cls=Command, examples=("llpbench effects model", "llpbench effects model --class yes --out effects.svg"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from llpbench.cli.options import CROSS_TABLE, AnyPath, Command
-from llpbench.cli.output import echo, percent, show_texts
+from llpbench.cli.output import echo, percent, print_table
 from llpbench.cli.reading_options import Formats, format_options
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
@@ -116,11 +116,11 @@ def estimate_table(
         save_figure(lambda: cell_shares(table.cells), plot)
     texts = [*map(percent, *(table.cells[name] for name in ("share", *SHARES[1:3])))]
     by_group = table.cells.assign(text=texts).groupby("group", sort=False)
-    show_texts(
-        "Outcomes by group",
-        "Percent of each group, with 95 % intervals, if its shares do not depend on the precinct's other groups.",
+    print_table(
         ["group", "people", *table.shares],
         [[group, f"{lines['people'].iloc[0]:,.0f}", *lines["text"]] for group, lines in by_group],
+        title="Outcomes by group",
+        caption="Percent of each group, with 95 % intervals, if shares do not depend on the precinct's other groups.",
     )
     size = f"{plural(len(table.groups), 'group')} x {plural(len(table.outcomes), 'outcome')}"
     echo(f"{size}, {plural(len(frame), 'precinct')}: {plural(len(cells), 'line')} in {out}")

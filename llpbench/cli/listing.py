@@ -12,6 +12,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
+from functools import partial
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,16 +22,11 @@ from llpbench.cli import FAILED
 from llpbench.cli.options import Command, CommandGroup, checked_argument, data_dir_option, load_plugins, plugin_option
 from llpbench.cli.output import echo, print_table
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import DATASETS, FAMILIES, METHODS, REGISTRIES, Entry
+from llpbench.core.registry import DATASETS, FAMILIES, METHODS, REGISTRIES, SUITES, Entry
 from llpbench.core.text import plural
 
 if TYPE_CHECKING:
     from llpbench.conformance import Verdict
-    from llpbench.data.loading import SuiteEntry
-
-_INDENT = 4
-"""Characters before the sentences of a list."""
-
 
 _LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "params")
 """Kinds that `llpbench list` shows. The last one needs a method."""
@@ -72,14 +68,11 @@ def _lines(what: str | None, method: str | None) -> Iterator[str]:
     elif what == "studies":
         yield from _listed([_Item(study.name, [study.title], [study.question]) for study in STUDIES.values()])
     elif what == "suites":
-        from llpbench.data.loading import SuiteEntry
-
-        yield from _listed([*map(_suite, SuiteEntry.every())])
+        yield from _listed([*map(_suite, SUITES.entries())])
     elif what == "datasets":
         from llpbench.data.loading import local_names
 
-        entries = (*DATASETS.entries(), *map(DATASETS.entry, local_names()))
-        yield from _listed([*map(_dataset, entries)])
+        yield from _listed([*map(_dataset, (*DATASETS.names(), *local_names()))])
     else:
         yield from _listed([*map(_plain, REGISTRIES[what.removesuffix("s")].entries())])
 
@@ -97,17 +90,13 @@ class _Item(NamedTuple):
 def _listed(items: Sequence[_Item]) -> Iterator[str]:
     """Yield the lines of a list, as wide as the terminal (80 in files and pipes), broken between words."""
     width = shutil.get_terminal_size().columns
-    names = 2 + max((len(item.name) for item in items), default=0)
+    wrap = partial(textwrap.wrap, width=width, break_long_words=False, break_on_hyphens=False, tabsize=1)
+    names, indent = 2 + max((len(item.name) for item in items), default=0), " " * 4
     for item in items:
-        yield from _wrapped(item.name.ljust(names) + " · ".join(filter(None, item.facts)), width, names)
+        facts = " · ".join(filter(None, item.facts))
+        yield from wrap(item.name.ljust(names) + facts, subsequent_indent=" " * names)
         for sentence in filter(None, item.sentences):
-            yield from _wrapped(" " * _INDENT + sentence, width, _INDENT)
-
-
-def _wrapped(text: str, width: int, indent: int) -> list[str]:
-    return textwrap.wrap(
-        text, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False, tabsize=1
-    )
+            yield from wrap(sentence, initial_indent=indent, subsequent_indent=indent)
 
 
 def _method_lines() -> Iterator[str]:
@@ -129,22 +118,22 @@ def _plain(entry: Entry) -> _Item:
     return _Item(entry.name, [str(entry.facts.get("reference", ""))], [entry.summary])
 
 
-def _dataset(entry: Entry) -> _Item:
-    from llpbench.data.specs import built_in_facts
+def _dataset(name: str) -> _Item:
+    """Return a dataset with its facts, and whether this machine lacks it."""
+    from llpbench.data.loading import locate
+    from llpbench.data.specs import dataset_spec
 
-    code, keys, licence, reference = (
-        entry.facts.get(name, "") for name in ("code", "natural_keys", "licence", "reference")
-    )
-    table = entry.facts.get("facts") or built_in_facts().get(entry.name)
-    size = plural(table.rows, "row") if table else ""
-    bags = f"Natural bags: {', '.join(keys)}." if isinstance(keys, tuple) and keys else ""
-    return _Item(entry.name, [str(code), size, str(licence)], [entry.summary, bags, str(reference)])
+    spec = dataset_spec(name)
+    absent = "" if locate(spec) else "to download" if spec.remote else "missing here"
+    size = plural(spec.facts.rows, "row") if spec.facts else ""
+    bags = f"Natural bags: {', '.join(spec.natural_keys)}." if spec.natural_keys else ""
+    return _Item(spec.name, [spec.code, size, spec.licence, absent], [spec.summary, bags, spec.reference])
 
 
-def _suite(suite: SuiteEntry) -> _Item:
-    """Return a suite with the number of its datasets, and those missing on this machine."""
-    missing = f"Missing here: {', '.join(suite.missing)}." if suite.missing else ""
-    return _Item(suite.name, [plural(len(suite.datasets), "dataset")], [suite.summary, missing])
+def _suite(entry: Entry) -> _Item:
+    from llpbench.data.loading import suite_datasets
+
+    return _Item(entry.name, [plural(len(suite_datasets(entry.name)), "dataset")], [entry.summary])
 
 
 def _hyperparameters(method: str) -> list[_Item]:
@@ -222,26 +211,11 @@ def _summary(name: str, verdicts: Collection[Verdict]) -> str:
     return text + (f", {len(failed)} failed: {', '.join(failed)}" if failed else "")
 
 
-@click.group("data", cls=CommandGroup, examples=("llpbench data list", "llpbench data fetch suite:core"))
+@click.group(
+    "data", cls=CommandGroup, examples=("llpbench data fetch suite:core", "llpbench data fetch adult --data-dir tables")
+)
 def _data() -> None:
-    """Find, download and check datasets."""
-
-
-@_data.command("list", examples=("llpbench data list", "llpbench data list --data-dir tables"))
-@data_dir_option
-@plugin_option
-def _data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Show every dataset and where it is read from."""
-    from llpbench.data.loading import catalogue
-
-    load_plugins(plugin)
-    rows = []
-    for entry in catalogue(data_dir):
-        spec, facts = entry.spec, entry.spec.facts
-        size = ["" if number is None else f"{number:,}" for number in (facts.rows, len(facts.columns))] if facts else []
-        rows.append([spec.name, spec.code, *(size or ["", ""]), entry.found, entry.source, spec.licence])
-    print_table(["dataset", "code", "rows", "features", "found", "source", "licence"], rows)
-    return 0
+    """Download and check datasets."""
 
 
 @_data.command("fetch", examples=("llpbench data fetch credit,electricity", "llpbench data fetch openml:31"))
@@ -249,51 +223,27 @@ def _data_list(data_dir: str | None, plugin: tuple[str, ...]) -> int:
 @data_dir_option
 @plugin_option
 def _data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Download DATASETS that are not on this machine. [default: all that can be downloaded]"""
-    from llpbench.data.loading import locate, provide
+    """Download DATASETS that are not on this machine, and check all. [default: all that can be downloaded]
+
+    A dataset that declares the sha256 shown is refused if its table changes.
+    """
+    from llpbench.data.loading import locate, provide, select_datasets
     from llpbench.data.specs import dataset_spec
 
     failed = 0
-    names = _select_datasets(datasets, plugin)
+    load_plugins(plugin)
+    names = select_datasets(datasets)
     specs = map(dataset_spec, names if datasets == "all" else ())
     if without := [spec.name for spec in specs if spec.source is None and locate(spec, data_dir) is None]:
         echo(f"cannot be downloaded, put NAME.parquet into --data-dir: {', '.join(without)}")
     for name in (name for name in names if name not in without):
         try:
-            place = provide(dataset_spec(name), data_dir)
-            echo(f"{name}: {place.kind}, {place.path}")
+            place = provide(spec := dataset_spec(name), data_dir)
+            echo(f'{name}: {place.kind}, {place.path}, sha256="{place.read(spec).fingerprint}"')
         except LLPBenchError as error:  # continue with other datasets if a source is down
             echo(f"llpbench: {error}", err=True)
             failed += 1
     return FAILED if failed else 0
-
-
-@_data.command("verify", examples=("llpbench data verify", "llpbench data verify adult --data-dir tables"))
-@click.argument("datasets", default="all")
-@data_dir_option
-@plugin_option
-def _data_verify(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Check the local copies of DATASETS against their declarations."""
-    from llpbench.data.loading import verify
-    from llpbench.data.sources import Generated
-
-    findings = [verify(name, data_dir) for name in _select_datasets(datasets, plugin)]
-    rows = []
-    for found in findings:
-        location = found.location.kind if found.location else ""
-        rows.append([found.spec.name, found.check, location, found.fingerprint[:16], found.problem])
-    print_table(["dataset", "check", "found", "fingerprint", "problem"], rows)
-    for found in findings:
-        if found.fingerprint and not (found.spec.sha256 or isinstance(found.spec.source, Generated)):
-            echo(f'{found.spec.name}: to refuse other copies, declare sha256="{found.fingerprint}"')
-    return 0 if not any(found.problem for found in findings) else FAILED
-
-
-def _select_datasets(pattern: str, plugin: tuple[str, ...]) -> list[str]:
-    from llpbench.data.loading import select_datasets
-
-    load_plugins(plugin)
-    return select_datasets(pattern)
 
 
 LISTING = (_check, _data, _list)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,22 +31,17 @@ from llpbench.cli.options import (
 from llpbench.cli.output import OutputError, echo, print_table, standard_streams, tables_console
 from llpbench.cli.own_data import choose, fit
 from llpbench.core import __version__
-from llpbench.core.cell import Cell
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import clean, plural, some_of
 from llpbench.running.interrupts import interruptible
 from llpbench.running.settings import PLOTS, Settings, resolve
 
 if TYPE_CHECKING:
-    from llpbench.core.record import Record, TuningRecord
+    from llpbench.core.record import Record
     from llpbench.report.publishing import Published
     from llpbench.results.journal import Contents, Preference
     from llpbench.results.studies import Study
     from llpbench.running.planning import Plan
-
-
-_TRIALS = 50
-"""Default number of trials, as in the paper."""
 
 
 _CLICK_WORDS = {
@@ -54,9 +49,6 @@ _CLICK_WORDS = {
     "a valid integer.": "a whole number",
     "a valid integer range.": "a whole number",
 }
-
-_RESUMABLE = {"run", "tune"}
-"""Commands that continue where they were interrupted."""
 
 
 def main() -> None:
@@ -82,7 +74,7 @@ def _code() -> int:
         return _fail(_message_of(error))
     except (KeyboardInterrupt, click.Abort):
         kept = "Finished work is saved. Run the same command again to continue."
-        resumable = sys.argv[1:2] and sys.argv[1] in _RESUMABLE and "--dry-run" not in sys.argv
+        resumable = sys.argv[1:2] == ["run"] and "--dry-run" not in sys.argv
         advice = kept if resumable else "Run the same command again to start over."
         echo(f"llpbench: interrupted. {advice}", err=True)
         return INTERRUPTED
@@ -157,50 +149,12 @@ def _run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) ->
     from llpbench.interactive.loaded import Results
     from llpbench.running import runner
     from llpbench.running.display import Display
-    from llpbench.tuning.configurations import write_configurations
 
     chosen = None if settings.study is None else _select_studies(settings.study)
     summary = runner.run(settings, Display.on_stderr())
-    write_configurations(summary.contents.tunings.values(), settings.out)
     results = Results.of(summary.contents)
     published = results.publish(settings.out, plots=settings.out / PLOTS if settings.plots else None)
     _show_published(published, chosen, results.records)
-    return FAILED if summary.incomplete else 0
-
-
-@cli.command(
-    "tune",
-    groups=RUN,
-    examples=(
-        "llpbench tune --methods dllp --tune 20",
-        "llpbench tune --methods dllp,llp-vat --bag-sizes 64,256 --tune 50 --tune-sampler random",
-    ),
-)
-@run_options
-def _tune(preset: str | None, config: str | None, **flags: Any) -> int:
-    """Search the hyperparameters of each method.
-
-    Then llpbench run --tune N runs the chosen configurations.
-    """
-    settings = _settings(preset, config, flags)
-    if settings.tune is None:
-        settings = _settings(preset, config, flags | {"tune": str(_TRIALS)})
-    from llpbench.running import runner
-    from llpbench.running.display import Display
-    from llpbench.tuning.configurations import FOLDER, write_configurations
-
-    settings = replace(settings, tune_only=True)
-    summary = runner.run(settings, Display.on_stderr())
-    made = summary.contents.tunings
-    print_table(
-        ["cell", "criterion", "trials", "stopped", "failed", "default", "best", "changed"],
-        _tuning_rows(made[name] for name in summary.plan.tunings if name in made),
-    )
-    files = write_configurations(summary.contents.tunings.values(), settings.out)
-    echo(
-        f"journal: {settings.out}; {plural(len(files), 'configuration')} for --config: {settings.out / FOLDER}",
-        err=True,
-    )
     return FAILED if summary.incomplete else 0
 
 
@@ -269,15 +223,11 @@ def _merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> in
     --prefer decides.
     """
     from llpbench.results.merging import merge_into
-    from llpbench.tuning.configurations import FOLDER, write_configurations
 
     merged = merge_into(Path(out), _journal_files(journals), prefer)
     _warn(merged)
-    echo(f"{len(merged.runs):,} runs, {len(merged.disputes)} of them with different results: {out}")
-    if merged.tunings:
-        files = write_configurations(merged.tunings.values(), Path(out))
-        searches, written = plural(len(merged.tunings), "tuning"), plural(len(files), "configuration")
-        echo(f"{searches}; {written} for --config: {Path(out) / FOLDER}")
+    searches = f"; {plural(len(merged.tunings), 'search')}" if merged.tunings else ""
+    echo(f"{len(merged.runs):,} runs, {len(merged.disputes)} of them with different results{searches}: {out}")
     return 0
 
 
@@ -297,10 +247,9 @@ def _merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> in
     help="What to compare with: our boards of the paper's datasets (published), those of a suite (core, few-bags, ...) "
     "or the numbers printed in the paper (paper). [default: core, or the boards that share most tasks with your runs]",
 )
-@click.option("--ablations", is_flag=True, help="Also rank published entries with other settings or encoders.")
 @journal_option
 @out_option
-def _compare(rivals: str | None, against: str | None, ablations: bool, journals: tuple[str, ...], out: str) -> int:
+def _compare(rivals: str | None, against: str | None, journals: tuple[str, ...], out: str) -> int:
     """Compare your results with published ones.
 
     The first lines show the rank of each of your methods among the published ones, and its difference from named
@@ -308,23 +257,21 @@ def _compare(rivals: str | None, against: str | None, ablations: bool, journals:
     """
     merged = _merged(journals or (out,))
     if against == "paper":
-        if rivals is not None or ablations:
-            raise LLPBenchError("--against paper cannot be combined with --with or --ablations. Leave them out.")
+        if rivals is not None:
+            raise LLPBenchError("--against paper cannot be combined with --with. Leave one of them out.")
         _show_studies(_select_studies("paper"), list(merged.counting.values()), beside=True)
         return 0
     from llpbench.report.comparing import compare, shared_tasks
     from llpbench.report.terminal import render
-    from llpbench.results.journal import Contents
     from llpbench.results.staleness import stale_reasons
 
     if against is None:
         against, told = shared_tasks(merged.counting.values())
         echo(told)
     reference = _merged([against])
-    tunings = list(Contents.joined([reference, merged]).tunings.values())
-    stale = stale_reasons([*reference.counting.values(), *merged.counting.values(), *tunings])
+    parts = [records.values() for each in (reference, merged) for records in (each.counting, each.tunings)]
     named = [*filter(None, (name.strip() for name in (rivals or "").split(",")))]
-    found = compare(merged.counting, reference.counting, tunings, stale, rivals=named, ablations=ablations)
+    found = compare(merged, reference, stale_reasons(chain(*parts)), rivals=named)
     for line in (*found.ranks(), *found.differences, *found.remarks):
         echo(line)
     render(found.leaderboards, tables_console(), yours=found.yours)
@@ -353,22 +300,6 @@ def _show_plan(settings: Settings) -> int:
         echo(f"warning: {doubt}")
     echo(f"{found}; {estimate} one after the other")
     return 0
-
-
-def _tuning_rows(records: Iterable[TuningRecord]) -> Iterator[Sequence[str]]:
-    """Yield the configurations that searches chose, by criterion."""
-    for record in records:
-        start, trials = record["spec"]["cell"], record["trials"]
-        states = Counter(trial["status"] for trial in trials)
-        numbers = map(str, (len(trials), states["stopped"], states["failed"] + states["out-of-memory"]))
-        cell = [str(Cell.of(start)), *numbers]
-        for name, choice in record["best"].items():
-            values = ["" if value is None else f"{value:.4f}" for value in (choice["default"], choice["value"])]
-            differs = {key: value for key, value in choice["params"].items() if value != start["params"].get(key)}
-            changed = ", ".join(f"{key}={value}" for key, value in differs.items())
-            yield cell[0], name, *cell[1:], *values, changed or "nothing"
-        if not record["best"]:
-            yield cell[0], "", *cell[1:], "", "", record["reason"]
 
 
 def _plan_rows(plan: Plan) -> Iterator[Sequence[str]]:

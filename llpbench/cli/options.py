@@ -28,7 +28,7 @@ RUN = {
     ),
     "Output": ("out", "plots", "save_predictions"),
 }
-"""Options of run, tune and plan, by the heading of their group."""
+"""Options of run and plan, by the heading of their group."""
 
 OWN_DATA = {
     "Bags": (
@@ -63,7 +63,7 @@ REPORT = {
 
 COMMANDS = {
     "Your data": ("fit", "predict", "estimate", "estimate-table", "choose", "effects"),
-    "Benchmark": ("run", "plan", "tune", "compare", "report", "merge", "list", "check", "data"),
+    "Benchmark": ("run", "plan", "compare", "report", "merge", "list", "check", "data"),
 }
 """Commands of llpbench, by the heading of their group."""
 
@@ -182,8 +182,6 @@ def _completed(*kinds: str) -> Callable[[click.Context, click.Parameter, str], l
 def run_options(command: _Decorated) -> _Decorated:
     """Add the flags of `settings.OPTIONS`, --preset and --config to a command."""
     for name, option in reversed(OPTIONS.items()):
-        if option.read.form == "file":
-            continue
         text = f"{option.help}{_default(option.default)}"
         if option.read.form == "switch":
             decorate = click.option(f"--{name}/--no-{name}", default=None, help=text)

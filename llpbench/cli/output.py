@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -62,32 +62,24 @@ def tables_console() -> Console:
     return console
 
 
-def print_table(headings: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
+def print_table(headings: Iterable[str], rows: Iterable[Iterable[str]], *, title: str = "", caption: str = "") -> None:
     """Print a table. Long texts are folded, states and results have colours."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
+    for heading in (headings := [*map(_printable, headings)]):
+        table.add_column(Text(heading), overflow="fold")
     for row in rows:
         cells = zip(headings, map(_printable, row), strict=True)
         styled = ((cell, _STYLES[cell] if heading in ("state", "result") else "") for heading, cell in cells)
         table.add_row(*(Text(cell, style=style) for cell, style in styled))
-    tables_console().print(table)
-
-
-def show_texts(title: str, caption: str, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table of texts, split into parts that fit the width."""
-    from llpbench.report.report_table import Field, Heading, ReportTable
-    from llpbench.report.terminal import render_tables
-
-    columns = [
-        (Heading(name, numeric=False), [*map(Field.text, texts)])
-        for name, texts in zip(headings, zip(*rows, strict=True), strict=True)
-    ]
-    render_tables([ReportTable("", title, caption, columns)], tables_console())
+    console = tables_console()
+    for text, style in ((title, "bold"), (caption, "dim")):
+        if text:
+            console.print(Text(_printable(text), style=style))
+    console.print(table)
 
 
 def percent(share: float, lower: float, upper: float) -> str:

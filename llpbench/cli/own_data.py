@@ -14,7 +14,7 @@ import click
 from llpbench.cli import FAILED
 from llpbench.cli import reading_options as common
 from llpbench.cli.options import AnyPath, add_options, load_plugins, plugin_option
-from llpbench.cli.output import echo, show_texts
+from llpbench.cli.output import echo, print_table
 from llpbench.cli.reading_options import column_option, file_option, names_option, number_option
 from llpbench.core.errors import LLPBenchError, warn
 from llpbench.core.text import plural
@@ -266,20 +266,20 @@ def _show_board(found: MethodChoice) -> None:
     for row in found.board.to_dict("records"):
         numbers = [f"{row[name]:.{places}f}" for name, places in {**digits, "seconds": 1}.items()]
         against = f"{row['gain']:+.4f} [{row['low']:.4f}, {row['high']:.4f}]"
-        numbers.insert(1, "–" if row["method"] == found.reference else against)
+        numbers.insert(1, "-" if row["method"] == found.reference else against)
         if row["failure"]:
             failures += f" {row['method']} failed: {row['failure']}"
-            numbers = ["–", "failed", *["–"] * len(digits)]
+            numbers = ["-", "failed", *["-"] * len(digits)]
         rows.append([row["method"], *numbers])
-    folds = plural(len(found.folds) // found.folds["method"].nunique(), "fold")
+    folds = plural(len(found.folds) // found.folds["method"].nunique(), f"{'later ' * found.later}held-out fold")
     tells = "; ".join(f"{name}: {CRITERIA[name].title}" for name in digits)
-    show_texts(
-        "Methods on held-out bags",
-        f"Means over {folds} of {'later ' if found.later else ''}held-out bags ({tells}). Differences are of the first "
-        "criterion; positive is better. Intervals have 95 % confidence for all differences together and are corrected "
-        f"for folds that share training bags (Nadeau & Bengio 2003).{failures}",
+    print_table(
         ["method", DECIDES, f"against {found.reference}", *[*digits][1:], "seconds"],
         rows,
+        title="Methods on held-out bags",
+        caption=f"Means over {folds} of bags ({tells}). Differences are of the "
+        "first criterion; positive is better. Intervals have 95 % confidence for all differences together and are "
+        f"corrected for folds that share training bags (Nadeau & Bengio 2003).{failures}",
     )
 
 

@@ -23,7 +23,7 @@ from llpbench.core.tables import Assignment, PublishedBags, Table
 from llpbench.data.baggings import OWN_SIZES, format_bagging, is_sized, needed_options, options_of, parse_bagging
 from llpbench.data.loading import load_table, locate
 from llpbench.data.specs import DatasetSpec, dataset_spec
-from llpbench.data.splits import assign_bags, largest_bag_size
+from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import pure_bags, toy_table
 
@@ -369,7 +369,7 @@ def _declaration_of_dataset(subject: _DatasetSubject) -> str:
     require(bool(spec.summary), f"{subject.entry.name} needs a docstring; its first line is shown in lists")
     if spec.remote is not None:
         require(spec.licence != "not stated", "a dataset for download must state its licence")
-        told = f"a dataset for download must state the sha256 of its table (llpbench data verify {spec.name})"
+        told = f"a dataset for download must state the sha256 of its table (llpbench data fetch {spec.name})"
         require(bool(spec.sha256 or spec.facts), told)
     return f"licence: {spec.licence}"
 
@@ -432,7 +432,7 @@ def _bags_of_dataset(subject: _DatasetSubject) -> str:
     table = subject.table
     if table.labels is None:
         return f"{len(assign_bags(table, 'given', None, 0).train):,} published bags"
-    size = min(_MOST_IN_BAG, largest_bag_size(len(table)))
+    size = min(_MOST_IN_BAG, len(table) // 10)
     found = [f"{len(assign_bags(table, 'ordered', size, 0).train):,} of {size}"]
     for key in subject.spec.natural_keys:
         made = assign_bags(table, f"column:by={key}", None, 0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,16 +89,21 @@ def column_keys(table: Table, rows: IntArray, name: str) -> NDArray[Any]:
 
     Raises `DataError` if the table has no such column.
     """
+    require_column(table.name, name, (*table.keys, *table.categorical_names, *table.numeric_names))
     if name in table.numeric_names:
         return np.asarray(table.numeric[rows, table.numeric_names.index(name)])  # NaN is sorted last
     if name in table.categorical_names:
         column = table.categorical_names.index(name)
         codes = table.categorical[rows, column]
         return np.asarray(np.where(codes < 0, len(table.categories[column]), codes))
-    if name in table.keys:
-        return np.asarray(table.keys[name][rows])
-    names = (*table.keys, *table.categorical_names, *table.numeric_names)
-    raise DataError(f"dataset {table.name!r} has no column {name!r}. {hint(name, names)}It has: {', '.join(names)}.")
+    return np.asarray(table.keys[name][rows])
+
+
+def require_column(dataset: str, name: str, columns: Sequence[str]) -> None:
+    """Raise `DataError` if `columns` of a dataset, its keys and features, do not include `name`."""
+    if name not in columns:
+        advice = f"{hint(name, columns)}It has: {', '.join(columns)}."
+        raise DataError(f"dataset {dataset!r} has no column {name!r}. {advice}")
 
 
 def is_sized(name: str) -> bool:

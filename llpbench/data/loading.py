@@ -30,7 +30,7 @@ from llpbench.core.tables import Table
 from llpbench.core.text import one_line
 from llpbench.data.frames import is_numeric, read_parquet, table_from_frame
 from llpbench.data.sources import Generated, OpenML, Parquet, Source, UnreachableError, openml_suite_members
-from llpbench.data.specs import BUILT_IN, LAST_COLUMN, DatasetSpec, Facts, dataset_spec, dataset_specs, file_name
+from llpbench.data.specs import BUILT_IN, LAST_COLUMN, DatasetSpec, Facts, dataset_spec, file_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -54,10 +54,8 @@ class Location:
         try:
             if self.kind == "generated" and isinstance(spec.source, Generated):
                 raw = spec.source.make()
-            elif self.path.suffix == ".parquet" or spec.remote is None:
-                raw = read_parquet(self.path)
             else:
-                raw = spec.remote.read(self.path)
+                raw = read_parquet(self.path)
             return spec.table(raw, repr(str(self.path)))
         except DataError as error:
             if self.kind != "cache":
@@ -103,8 +101,6 @@ def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | 
     places: list[Location] = []
     if (folder := _data_directory(data_dir)) is not None:
         places.append(Location("data-dir", folder / file_name(spec.name)))
-        if spec.remote is not None and spec.remote.archive:
-            places.append(Location("data-dir", folder / spec.remote.archive))
     if isinstance(spec.source, Parquet):
         places.append(Location("file", spec.source.within(spec.folder)))
     elif isinstance(spec.source, Generated):
@@ -270,85 +266,6 @@ def _stated(path: Path, modified: int, size: int) -> Mapping[str, Any]:
         return {**stated, "facts": Facts.read(attributes["facts"])}
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError):
         return {}
-
-
-@dataclass(frozen=True)
-class _CatalogueEntry:
-    """A dataset and its location."""
-
-    spec: DatasetSpec
-    location: Location | None
-    """None if it is not on this machine"""
-
-    @property
-    def found(self) -> str:
-        """The kind of its location, `to download` or `missing`."""
-        return self.location.kind if self.location else "to download" if self.spec.remote else "missing"
-
-    @property
-    def source(self) -> str:
-        """Its source in a few words; "" if the data must be in the data directory."""
-        return self.spec.source.describe() if self.spec.source else ""
-
-
-@dataclass(frozen=True)
-class _Findings(_CatalogueEntry):
-    """Results of `verify` for one dataset."""
-
-    fingerprint: str = ""
-    """`Table.fingerprint`, which is equal for files with equal data; "" if there is a problem"""
-    problem: str = ""
-    """problem in one line; "" if there is none"""
-
-    @property
-    def check(self) -> str:
-        """`ok`, `other table` (see `DatasetSpec.source_may_differ`) or `problem`."""
-        if self.problem:
-            return "problem"
-        return "ok" if self.spec.sha256 in ("", self.fingerprint) else "other table"
-
-
-def catalogue(data_dir: str | Path | None = None) -> list[_CatalogueEntry]:
-    """Return every registered dataset, then the OpenML datasets on this machine, with their locations.
-
-    Reads no data.
-    """
-    specs = (*dataset_specs(), *map(dataset_spec, local_names(data_dir)))
-    return [_CatalogueEntry(spec, locate(spec, data_dir)) for spec in specs]
-
-
-def verify(name: str, data_dir: str | Path | None = None) -> _Findings:
-    """Check the local copy of a dataset against its declaration, and return the findings. Downloads nothing.
-
-    Faults of the data are findings. Only an unknown name or data directory raises `LLPBenchError`.
-    """
-    spec = dataset_spec(name)
-    location = locate(spec, data_dir)
-    if location is None:
-        return _Findings(spec, None, problem=spec.absence)
-    try:
-        table = location.read(spec)
-    except (DataError, OSError) as error:
-        return _Findings(spec, location, problem=str(error))
-    return _Findings(spec, location, table.fingerprint)
-
-
-@dataclass(frozen=True)
-class SuiteEntry:
-    """One suite, as a line of a list."""
-
-    name: str
-    summary: str
-    datasets: tuple[str, ...]
-    missing: tuple[str, ...]
-    """datasets that are not on this machine"""
-
-    @classmethod
-    def every(cls) -> list[SuiteEntry]:
-        """Return every suite, with its missing datasets. Reads no data."""
-        suites = [(entry, suite_datasets(entry.name)) for entry in SUITES.entries()]
-        local = {name: find_local(name) is not None for _, names in suites for name in names}
-        return [cls(e.name, e.summary, names, tuple(n for n in names if not local[n])) for e, names in suites]
 
 
 def suite_datasets(name: str) -> tuple[str, ...]:

@@ -44,15 +44,8 @@ class UnreachableError(DataError):
 class Source(Protocol):
     """A dataset's location on the network."""
 
-    @property
-    def archive(self) -> str:
-        """Name of the source's file, which can be put into the data directory; "" if there is none."""
-
     def describe(self) -> str:
         """Return the source in a few words, for lists and messages."""
-
-    def read(self, path: Path) -> DataFrame:
-        """Return the raw frame in a local copy of `archive`."""
 
     def download(self) -> DataFrame:
         """Return the raw frame. Raises `UnreachableError` if it is unavailable, `DataError` if it is unsuitable."""
@@ -90,16 +83,9 @@ class OpenML:
 
     id: int
 
-    archive = ""
-    """always empty: OpenML provides no file to put into the data directory"""
-
     def describe(self) -> str:
         """Return the source in a few words, for lists."""
         return f"OpenML {self.id}"
-
-    def read(self, path: Path) -> DataFrame:
-        """Raise `NotImplementedError`; never called, since there is no archive."""
-        raise NotImplementedError(path)
 
     def download(self) -> DataFrame:
         """Return the frame of all columns, including the target, in OpenML's order of rows."""
@@ -134,37 +120,30 @@ class GroupLens:
         """Return the source in a few words, for lists."""
         return f"GroupLens {self.archive}"
 
-    def read(self, path: Path) -> DataFrame:
-        """Return one row per rating. Raises `DataError` if the archive is truncated or another file."""
-        import zipfile
-
-        try:
-            with zipfile.ZipFile(path) as archive:
-                require_unpackable(archive, path)
-                ratings = _read_dat(archive, "ratings.dat", ["userId", "movieId", "rating", "timestamp"])
-                users = _read_dat(archive, "users.dat", ["userId", "gender", "age", "occupation", "zip"])
-                movies = _read_dat(archive, "movies.dat", ["movieId", "title", "genres"])
-        except DataError:
-            raise
-        except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
-            told = f"{str(path)!r} is not a complete {self.archive} ({one_line(error, 200)})"
-            raise DataError(f"{told}. Replace it.") from error
-        return ratings.merge(users, on="userId", how="left").merge(movies, on="movieId", how="left")
-
     def download(self) -> DataFrame:
-        """Return the same frame as `read`, from a temporary copy."""
+        """Return one row per rating. Raises `UnreachableError` if the download fails or is another file."""
         import http.client
         import urllib.request
+        import zipfile
 
-        url = f"{self.server}/{self.archive}"
         with temporary_folder() as folder:
             path = folder / self.archive
             try:
-                with urllib.request.urlopen(url, timeout=60) as response, open(path, "wb") as file:
+                with (
+                    urllib.request.urlopen(f"{self.server}/{self.archive}", timeout=60) as response,
+                    open(path, "wb") as file,
+                ):
                     shutil.copyfileobj(response, file)
-            except (OSError, http.client.HTTPException) as error:
+                with zipfile.ZipFile(path) as archive:
+                    require_unpackable(archive, path)
+                    ratings = _read_dat(archive, "ratings.dat", ["userId", "movieId", "rating", "timestamp"])
+                    users = _read_dat(archive, "users.dat", ["userId", "gender", "age", "occupation", "zip"])
+                    movies = _read_dat(archive, "movies.dat", ["movieId", "title", "genres"])
+            except DataError:
+                raise
+            except (http.client.HTTPException, zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
                 raise UnreachableError(self.describe(), error) from error
-            return self.read(path)
+        return ratings.merge(users, on="userId", how="left").merge(movies, on="movieId", how="left")
 
 
 def openml_suite_members(ident: int) -> list[int]:

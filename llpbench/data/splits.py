@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -21,7 +21,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Split, Table
-from llpbench.data.baggings import OWN_SIZES, format_bagging, is_sized, parse_bagging, shuffled
+from llpbench.data.baggings import OWN_SIZES, format_bagging, is_sized, parse_bagging, require_column, shuffled
 
 PARTS = ("train", "validation", "test")
 
@@ -58,12 +58,12 @@ def assign_bags(table: Table, bagging: str, bag_size: int | None, seed: int, max
     If `max_bags` is given, that many training bags are drawn at random. With the same seed, the bags for a smaller
     number are a subset of those for a larger one. Validation and test are unchanged.
 
-    Raises `LLPBenchError` if the bag size is not a positive integer or exceeds `largest_bag_size(len(table))`, or if
-    there are fewer training bags than `max_bags`.
+    Raises `LLPBenchError` if the bags are impossible (`require_possible`), or if there are fewer than `max_bags`.
     """
+    require_possible(TableFacts.of(table), bagging, bag_size, max_bags)
     name, options = parse_bagging(bagging)
-    if is_sized(name):
-        size = _checked_bag_size(bag_size, table)
+    if bag_size is not None:
+        size = int(bag_size)
         split = _split_rows(table.row_labels, seed, table.name)
         bags = {}
         for part in PARTS:
@@ -73,14 +73,11 @@ def assign_bags(table: Table, bagging: str, bag_size: int | None, seed: int, max
             bags[part] = _checked(BAGGINGS.get(name)(table, used, size, rng, **options), used, name, size)
         rest = None
     else:
-        if bag_size is not None:
-            must = f"must be None for bagging {name!r}, which decides the sizes of its bags"
-            raise LLPBenchError(f"bag size {must}, got {bag_size!r}")
         split, bags, rest = _own_sizes(table, name, options, seed)
     if max_bags is not None:
         rng = _stream(table, name, options, bag_size, seed, "some of the training bags")
-        what = f"dataset {table.name!r} in {bagging} bags" + (f" of {bag_size}" if bag_size else "")
-        bags["train"] = _some(bags["train"], max_bags, rng, what)
+        _require_bags(table.name, bagging, bag_size, len(bags["train"]), max_bags)
+        bags["train"] = _trimmed(bags["train"][np.sort(shuffled(np.arange(len(bags["train"])), rng)[:max_bags])])
     test_bags = _bags_of(table, name, options, bags["train"], split.test)
     return Assignment(split, bags["train"], bags["validation"], bags["test"], rest=rest, test_bags=test_bags)
 
@@ -122,10 +119,6 @@ def _own_sizes(
 
     if table.labels is None:
         by = "bags"  # counts are known only for whole bags
-        if name != GIVEN or most or rest != "drop":
-            told = f"the bags of {table.name!r} have published counts and cannot be changed"
-            advice = f"Choose {GIVEN!r}, with no option but least=."
-            raise LLPBenchError(f"{told}, got {format_bagging(name, options)!r}. {advice}")
     if by == "bags":  # the split does not depend on limits to sizes
         rng = generator(seed, "split by bags", table.name, format_bagging(name, of_bagging))
         split, bags = _split_bags(bagged(np.arange(len(table)), rng), rng, f"bagging {name!r} of {table.name!r}")
@@ -154,44 +147,69 @@ def _stream(
     return generator(seed, "bags", table.name, format_bagging(name, options), bag_size or 0, what)
 
 
-def _some(bags: IntArray, number: int, rng: Generator, what: str) -> IntArray:
-    """Return `number` of the bags, in their order. Raises `LLPBenchError` if there are fewer."""
-    if number > len(bags):
-        raise LLPBenchError(too_few_bags(what, len(bags), number))
-    return _trimmed(bags[np.sort(shuffled(np.arange(len(bags)), rng)[:number])])
+def _require_bags(dataset: str, bagging: str, bag_size: int | None, number: int, max_bags: int) -> None:
+    """Raise `LLPBenchError` if `number` training bags are fewer than `max_bags`."""
+    if max_bags > number:
+        what = f"dataset {dataset!r} in {bagging} bags" + (f" of {bag_size}" if bag_size else "")
+        told = f"{what} has only {number:,} training bags, fewer than --max-bags {max_bags:,}"
+        raise LLPBenchError(f"{told}. Choose at most {number}, or leave the option out.")
 
 
-def too_few_bags(what: str, number: int, wanted: int) -> str:
-    """Return the message for too few training bags."""
-    advice = f"Choose at most {number}, or leave the option out."
-    return f"{what} has only {number:,} training bags, fewer than --max-bags {wanted:,}. {advice}"
+class TableFacts(NamedTuple):
+    """Facts of a dataset that decide whether a cell can run."""
+
+    name: str
+    rows: int
+    classes: int | None
+    """None if unknown."""
+    columns: tuple[str, ...]
+    """Names of keys and features; empty if unknown."""
+    is_labelled: bool
+    """Whether there are labels of rows."""
+
+    @classmethod
+    def of(cls, table: Table) -> TableFacts:
+        """Return the facts of a table."""
+        columns = (*table.keys, *table.categorical_names, *table.numeric_names)
+        return cls(table.name, len(table), len(table.classes), columns, table.labels is not None)
 
 
-def training_bags(rows: int, bag_size: int) -> int:
-    """Return the number of training bags of a size in a dataset with `rows` rows."""
-    return (rows - 2 * (rows // 10)) // bag_size
-
-
-def largest_bag_size(rows: int) -> int:
-    """Return the largest bag size for `rows` rows that fills 2 training bags, 1 validation bag and 1 test bag.
-
-    0 if there are too few rows for any bag. No data are needed, so a planner can skip impossible cells.
-    """
-    return rows // 10  # validation and test; training has eight times as many rows and always fills two bags
-
-
-def _checked_bag_size(bag_size: int | None, table: Table) -> int:
-    if isinstance(bag_size, bool) or not isinstance(bag_size, int | np.integer) or bag_size < 1:
+def require_possible(facts: TableFacts, bagging: str, bag_size: int | None, max_bags: int | None) -> None:
+    """Raise `LLPBenchError` if a dataset cannot have such bags, as far as its facts tell. It needs no data."""
+    dataset, rows = facts.name, facts.rows
+    name, options = parse_bagging(bagging)
+    for column in (*options.get("columns", ()), *options.get("by", ())) if facts.columns else ():
+        require_column(dataset, column, facts.columns)
+    # As many as validation and test have. Training has eight times as many rows and always fills two bags.
+    most_size = rows // 10
+    if not is_sized(name):
+        if bag_size is not None:
+            must = f"must be None for bagging {name!r}, which decides the sizes of its bags"
+            raise LLPBenchError(f"bag size {must}, got {bag_size!r}")
+        smallest, rows_of = (rows, "rows") if options.get("split") == "bags" else (most_size, "validation rows")
+        if options.get("clusters", 0) > smallest:
+            told = f"{bagging!r} needs more clusters than {dataset!r} has {rows_of}"
+            raise LLPBenchError(f"{told}. Choose at most {smallest:,}.")
+        if options.get("least", 1) > rows:
+            told = f"{bagging!r} needs more rows per bag than the {rows:,} of {dataset!r}"
+            raise LLPBenchError(f"{told}. Choose a smaller least.")
+    elif isinstance(bag_size, bool) or not isinstance(bag_size, int | np.integer) or bag_size < 1:
         raise LLPBenchError(f"bag size must be a positive integer, got {bag_size!r}. Choose one, such as 256.")
-    largest = largest_bag_size(len(table))
-    if largest == 0:
-        told = f"dataset {table.name!r} has {len(table)} rows, too few to split 80/10/10 into bags"
+    elif most_size == 0:
+        told = f"dataset {dataset!r} has {rows} rows, too few to split 80/10/10 into bags"
         raise LLPBenchError(f"{told}. Give 10 rows or more.")
-    if bag_size > largest:
-        told = f"bag size {bag_size} is larger than the {largest:,} validation rows of {table.name!r}"
-        advice = f"Choose --bag-sizes up to {largest}, or a larger dataset (llpbench list datasets)."
+    elif bag_size > most_size:
+        told = f"bag size {bag_size} is larger than the {most_size:,} validation rows of {dataset!r}"
+        advice = f"Choose --bag-sizes up to {most_size}, or a larger dataset (llpbench list datasets)."
         raise LLPBenchError(f"{told}. {advice}")
-    return int(bag_size)
+    elif max_bags is not None:
+        _require_bags(dataset, bagging, bag_size, (rows - 2 * most_size) // bag_size, max_bags)
+    if facts.is_labelled and name == GIVEN:
+        told = f"dataset {dataset!r} has labels of rows but no counts of bags"
+        raise LLPBenchError(f"{told}. Choose a bagging other than {GIVEN!r}.")
+    if not facts.is_labelled and (name != GIVEN or {"most", "rest"} & options.keys()):
+        told = f"dataset {dataset!r} has counts of its own bags and no labels of rows, so {bagging!r} bags cannot be"
+        raise LLPBenchError(f"{told} counted. Choose --baggings {GIVEN}, with no option but least=.")
 
 
 def _apportion(counts: IntArray, total: int) -> IntArray:

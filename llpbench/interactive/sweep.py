@@ -41,7 +41,6 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
     """
     from llpbench.running import runner
     from llpbench.running.display import Display
-    from llpbench.tuning.configurations import write_configurations
 
     given = {name.replace("_", "-"): _plain(value) for name, value in flags.items() if value is not None}
     try:
@@ -65,7 +64,6 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
         display.say(f"{typed} exists in this process only: cells run here, one after the other")
     try:
         contents = runner.run(settings, display).contents
-        write_configurations(contents.tunings.values(), settings.out)
         results = Results.of(contents, [settings.out])
         results.publish(settings.out, plots=settings.out / PLOTS if settings.plots else None)
         return results

@@ -67,8 +67,6 @@ _TASK = {
     "by": "natural key that defines the bags, such as `native-country+education`; usually empty",
     "classes": "number of classes; None if unknown",
     "seeds": "seeds that a complete score has: those of at least half of the methods",
-    "least_rows": "rows of the smallest training bag; None if unknown",
-    "most_rows": "rows of the largest training bag; None if unknown",
     "is_unequal": "whether its bags differ in size",
     "bags": "bags in words: `256`, `1–9–11,660` (smallest, median, largest) or `by zipcode`",
     "title": "name in text, such as `adult 256`",

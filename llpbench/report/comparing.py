@@ -11,18 +11,17 @@ from typing import cast
 from pandas import Series
 
 from llpbench.core.cell import bagging_text
-from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import Record, TuningRecord
+from llpbench.core.record import Record
 from llpbench.core.text import clean, hint, plural, verb
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.overview import Standings
 from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import Leaderboards
-from llpbench.report.wording import HEADLINE, bags_words, protocol_text, sentence
-from llpbench.results.frame import NO_PROTOCOL, NO_STALE_RUNS, configuration, tidy, value_of
-from llpbench.results.journal import agree, contains, dispute, settle
+from llpbench.report.wording import bags_words, protocol_text, sentence
+from llpbench.results.frame import NO_PROTOCOL, NO_STALE_RUNS, configuration
+from llpbench.results.journal import Contents, agree, contains, dispute, widest
 from llpbench.results.merging import SHIPPED, shipped_cells
 
 _MOST_YOURS = 4
@@ -32,8 +31,6 @@ _RIVALS = ("dllp", "tabllp-bdc")
 """Methods that yours are compared with by default, if they have run on your tasks; the first of the board is added."""
 
 _PAPER_PRETRAINING = "self+bag"
-
-_ENTRY = ["method", "encoder", "pretraining", "configuration"]
 
 _MAIN = "core"
 """Published results to compare with if they share a task with yours."""
@@ -58,38 +55,25 @@ class _Comparison:
 
 
 def compare(
-    yours: Mapping[str, Record],
-    published: Mapping[str, Record],
-    tunings: Sequence[TuningRecord] = (),
-    stale: Mapping[str, str] = NO_STALE_RUNS,
-    *,
-    rivals: Sequence[str] = (),
-    ablations: bool = False,
+    yours: Contents, published: Contents, stale: Mapping[str, str] = NO_STALE_RUNS, *, rivals: Sequence[str] = ()
 ) -> _Comparison:
-    """Compare records, by run id, with published ones of the same datasets, baggings and bag sizes.
+    """Compare journals, yours with the runs of a published one on the same datasets, baggings and bag sizes.
 
-    `tunings`: searches of both. `stale`: as for `Leaderboards.of`. `rivals`: methods for differences, by default
-    `_RIVALS` and the first of the board. `ablations`: also rank published entries that differ from the defaults. Raises
-    `LLPBenchError` for a rival without runs.
+    `stale`: as for `Leaderboards.of`. `rivals`: methods for differences, by default `_RIVALS` and the first of the
+    board. Raises `LLPBenchError` for a rival without runs.
     """
-    tasks = {_task_of(record) for record in yours.values()}
-    on_tasks = {run: record for run, record in published.items() if _task_of(record) in tasks}
-    related = on_tasks if ablations else _without_ablations(on_tasks, yours)
-    remarks = [*_repeated(yours, related), *_different_protocols(yours.values(), [*related.values()])]
-    settled = {run: settle([related[run], record] if run in related else [record]) for run, record in yours.items()}
-    disputed = {run: records for run, records in settled.items() if not agree(records)}
-    remarks += map(dispute, disputed.values())
-    left = [record for run, record in on_tasks.items() if run not in related]
-    if ablations_left := tidy(left).groupby(_ENTRY, dropna=False).ngroups:
-        remarks.append(f"{plural(ablations_left, 'published ablation')} not ranked: --ablations.")
-    counting = {**related, **{run: records[-1] for run, records in settled.items()}}
-    counting = {run: record for run, record in counting.items() if run not in disputed}
-    joint = Leaderboards.of([*counting.values()], tunings=tunings, stale=stale)
-    own = frozenset(
-        run for run, record in counting.items() if run in yours and record["status"] == yours[run]["status"]
-    )
+    mine, joined = yours.counting, Contents.joined([published, yours])
+    tasks = {_task_of(record) for record in mine.values()}
+    on_tasks = {run: record for run, record in published.counting.items() if _task_of(record) in tasks}
+    theirs = _without_ablations(on_tasks, mine)
+    results = {run: records for run, records in joined.runs.items() if run in mine or run in theirs}
+    counting = {run: records[-1] for run, records in results.items() if agree(records)}
+    remarks = [*_repeated(mine, theirs), *_different_protocols(mine.values(), [*theirs.values()])]
+    remarks += [dispute(records) for run, records in results.items() if run not in counting]
+    joint = Leaderboards.of([*counting.values()], tunings=[*joined.tunings.values()], stale=stale)
+    own = frozenset(run for run, record in counting.items() if run in mine and record["status"] == mine[run]["status"])
     boards, unlabelled = (
-        tuple(board for board in boards if _entries_of(board, yours.keys()))
+        tuple(board for board in boards if _entries_of(board, mine.keys()))
         for boards in (joint.boards, joint.unlabelled)
     )
     shown = replace(joint, boards=boards, unlabelled=unlabelled)
@@ -277,21 +261,16 @@ def _task_of(record: Record) -> tuple[str, str, int]:
 
 def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> Iterator[str]:
     """Yield remarks on the runs that both journals have."""
-    shared = [run for run in yours if run in published and published[run]["status"] == "ok"]
-    both = [run for run in shared if yours[run]["status"] == "ok"]
-    if failed := len(shared) - len(both):
+    pairs = [(published[run], yours[run]) for run in yours if run in published and published[run]["status"] == "ok"]
+    both = [pair for pair in pairs if pair[1]["status"] == "ok"]
+    if failed := len(pairs) - len(both):
         runs = plural(failed, "run")
         yield f"{runs} failed here but succeeded when published. The published results are shown."
     if both:
-        same = sum(contains(yours[run]["results"], published[run]["results"]) for run in both)
-        line = f"{plural(len(both), 'run')} in both journals: {same} with identical results"
-        if same < len(both):
-            gaps = {run: abs(_auc(yours[run]) - _auc(published[run])) for run in both}
-            worst = max(both, key=lambda run: gaps[run])
-            spec, seed = yours[worst]["spec"], yours[worst]["seed"]
-            where = f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {seed}"
-            line += f"; the largest difference is {gaps[worst]:.2f} points of AUC ({where})"
-        yield f"{line}."
+        different = [pair for pair in both if not contains(pair[1]["results"], pair[0]["results"])]
+        yield f"{plural(len(both), 'run')} in both journals: {len(both) - len(different)} with identical results."
+        if different:
+            yield f"Largest difference: {dispute(max(different, key=lambda pair: widest(pair).points))}"
 
 
 def _different_protocols(yours: Iterable[Record], published: Sequence[Record]) -> Iterator[str]:
@@ -309,9 +288,3 @@ def _different_protocols(yours: Iterable[Record], published: Sequence[Record]) -
                 f"Published networks were trained with another protocol ({others}) than yours "
                 f"({protocol_text(json.loads(protocol))}). Use theirs to be ranked with them."
             )
-
-
-def _auc(record: Record) -> float:
-    criterion = next((name for name in BOARD_CRITERIA if name in record["results"]), "")
-    value = value_of(record, criterion, HEADLINE)
-    return float("nan") if value is None else value

@@ -436,18 +436,16 @@ def _tasks(runs: DataFrame) -> DataFrame:
     expected = voters[2 * voters >= voters.index.get_level_values("task").map(runs.groupby("task")["method"].nunique())]
     facts = {"least_rows": "min", "median_rows": "median", "most_rows": "max", "classes": "first"}
     frame = runs.groupby("task").agg(dict.fromkeys(_TASK, "first") | facts)
-    sizes = [frame["bag_size"].replace(0, np.nan), frame["least_rows"], frame["median_rows"], frame["most_rows"]]
-    size, least, _, most = ([None if isnan(rows) else int(rows) for rows in each] for each in sizes)
-    bags = Series([*map(_bags_text, size, frame["by"], *sizes[1:])], frame.index, dtype=object)
+    size = [int(rows) if rows > 0 else None for rows in frame["bag_size"]]
+    rows = (frame[f"{name}_rows"] for name in ("least", "median", "most"))
+    bags = Series([*map(_bags_text, size, frame["by"], *rows)], frame.index, dtype=object)
     tasks = {
         "dataset": frame["dataset"],
         "bag_size": size,
         "by": frame["by"],
         "classes": [None if isnan(number) else int(number) for number in frame["classes"]],
         "seeds": [tuple(sorted(expected.loc[[task]].index.get_level_values("seed"))) for task in frame.index],
-        "least_rows": least,
-        "most_rows": most,
-        "is_unequal": [one != other for one, other in zip(least, most, strict=True)],
+        "is_unequal": frame["least_rows"] < frame["most_rows"],
         "bags": bags,
         "title": frame["dataset"] + " " + bags,
     }

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from functools import partial
 from math import fsum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llpbench.core.cell import Cell
 from llpbench.core.criteria import CRITERIA, METRICS
-from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, CriterionResult, Record, TuningRecord
+from llpbench.core.record import CPU_TRAIN, CriterionResult, Record, TuningRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -36,20 +35,14 @@ MACHINE = ("name", "device", "threads", "precision", "compiled")
 _json = json.JSONEncoder(sort_keys=True).encode
 
 
-class _Variable(NamedTuple):
-    """A column of the table that depends on the run, not on the criterion."""
+class _Column(NamedTuple):
+    """A column of the table."""
 
     meaning: str
-    read: Callable[[Record], Any]
+    read: Callable[[Any], Any]
+    """Function of a record, or of its result by a criterion."""
     kind: str = "object"
     """dtype; `object` for texts"""
-
-
-class _Measure(NamedTuple):
-    """A column of the table that depends on run and criterion."""
-
-    meaning: str
-    read: Callable[[CriterionResult], Any]
 
 
 def items(configuration: Mapping[str, Any]) -> set[str]:
@@ -87,140 +80,111 @@ def _cpu_training_seconds(run: Record) -> float | None:
     return run["times"].get(CPU_TRAIN) or None if run["spec"]["pretraining"] == "none" else None
 
 
-def _spec(name: str, meaning: str, default: Any = None, kind: str = "object") -> dict[str, _Variable]:
-    return {name: _Variable(meaning, lambda run: run["spec"].get(name, default), kind)}
+def _at(path: str, meaning: str, kind: str = "object", default: Any = None) -> _Column:
+    """Return a column that reads a value at a path such as `bags.sizes.0`; `default` if there is none."""
+    names = path.split(".")
 
+    def read(value: Any) -> Any:
+        for name in names:
+            value = value[int(name)] if isinstance(value, list) else (value or {}).get(name)
+        return default if value is None else value
 
-def _part(field: str, name: str | int, run: Record) -> Any:
-    return run[field].get(name)  # type: ignore[literal-required]
-
-
-def _protocol(name: str, run: Record) -> Any:
-    return (run["spec"]["protocol"] or {}).get(name)
-
-
-def _size(place: int, run: Record) -> Any:
-    return run["bags"]["sizes"][place] if "sizes" in run["bags"] else None
+    return _Column(meaning, read, kind)
 
 
 def _changed(run: Record) -> str:
     return ", ".join(f"{name}={json.dumps(value)}" for name, value in sorted(run["method"]["changed"].items()))
 
 
-_VARIABLES: dict[str, _Variable] = {
-    "run": _Variable("name of the run: cell and seed", lambda run: run["run"]),
-    "cell": _Variable("hash of the cell's specification, the same for all seeds", lambda run: run["cell"]),
-    "seed": _Variable("seed of the split, the bags and training", lambda run: run["seed"], "int64"),
-    **_spec("method", "name of the method"),
-    "kind": _Variable("kind of method: `neural` or `direct`", lambda run: run["method"]["kind"]),
-    "role": _Variable(
-        "role of the method: `floor`, `control`, `ceiling` or empty; boards also have `supervised`",
-        lambda run: run["method"]["role"],
+_VARIABLES: dict[str, _Column] = {
+    "run": _at("run", "name of the run: cell and seed"),
+    "cell": _at("cell", "hash of the cell's specification, the same for all seeds"),
+    "seed": _at("seed", "seed of the split, the bags and training", "int64"),
+    "method": _at("spec.method", "name of the method"),
+    "kind": _at("method.kind", "kind of method: `neural` or `direct`"),
+    "role": _at(
+        "method.role", "role of the method: `floor`, `control`, `ceiling` or empty; boards also have `supervised`"
     ),
-    "reference": _Variable("paper of the method; empty if it has none", lambda run: run["method"]["reference"] or ""),
-    **_spec("dataset", "name of the dataset"),
-    "dataset_code": _Variable(
-        "short name of the dataset, for example in the paper; empty if it has none",
-        lambda run: run["dataset"].get("code") or "",
+    "reference": _at("method.reference", "paper of the method; empty if it has none", default=""),
+    "dataset": _at("spec.dataset", "name of the dataset"),
+    "dataset_code": _at(
+        "dataset.code", "short name of the dataset, for example in the paper; empty if it has none", default=""
     ),
-    **_spec("bagging", "name of the bagging, with its options"),
-    "bag_size": _Variable(
+    "bagging": _at("spec.bagging", "name of the bagging, with its options"),
+    "bag_size": _Column(
         "rows per bag; missing if bag sizes vary", lambda run: run["spec"]["bag_size"] or None, "float64"
     ),
-    **_spec("max_bags", "number of training bags drawn at random; missing if all are used", kind="float64"),
-    **_spec("encoder", "name of the encoder; missing for methods without one"),
-    **_spec("pretraining", "name of the pretraining; `none` without one"),
-    **_spec("ensemble", "number of networks trained per seed and averaged", 1, "int64"),
-    **_spec("precision", "floating-point precision of the networks", "float32"),
-    **_spec(
-        "numbers",
+    "max_bags": _at("spec.max_bags", "number of training bags drawn at random; missing if all are used", "float64"),
+    "encoder": _at("spec.encoder", "name of the encoder; missing for methods without one"),
+    "pretraining": _at("spec.pretraining", "name of the pretraining; `none` without one"),
+    "ensemble": _at("spec.ensemble", "number of networks trained per seed and averaged", "int64", 1),
+    "precision": _at("spec.precision", "floating-point precision of the networks", default="float32"),
+    "numbers": _at(
+        "spec.numbers",
         "scale of numbers: `z` (z-scores), `scores` (normal scores) or `robust` (by the interquartile range)",
-        "z",
+        default="z",
     ),
-    **_spec(
-        "average",
+    "average": _at(
+        "spec.average",
         "rule that averages late epochs instead of choosing one, such as `half:30` (the second half of 30); "
         "empty if an epoch is chosen",
-        "",
+        default="",
     ),
-    "changed": _Variable(
+    "changed": _Column(
         'hyperparameters that differ from their defaults, with JSON values: `hidden=64, objective="cosine"`; '
         "empty if none do",
         _changed,
     ),
-    "configuration": _Variable(
+    "configuration": _Column(
         "`changed` plus ensemble, precision, numbers and average (those not default); used on boards",
         lambda run: configuration(run["method"]["changed"], run["spec"]),
     ),
-    "settings": _Variable(
+    "settings": _Column(
         "JSON of all parts of the specification without a column of their own", lambda run: settings(run["spec"])
     ),
-    "protocol": _Variable("JSON of epochs, patience and bags per step", lambda run: _json(run["spec"]["protocol"])),
-    "max_epochs": _Variable(
-        "limit on epochs of a stage; missing without epochs", partial(_protocol, "epochs"), "float64"
-    ),
-    "patience": _Variable(
+    "protocol": _Column("JSON of epochs, patience and bags per step", lambda run: _json(run["spec"]["protocol"])),
+    "max_epochs": _at("spec.protocol.epochs", "limit on epochs of a stage; missing without epochs", "float64"),
+    "patience": _at(
+        "spec.protocol.patience",
         "epochs without improvement after which a criterion stops; missing without epochs",
-        partial(_protocol, "patience"),
         "float64",
     ),
-    "bags_per_step": _Variable(
-        "bags per gradient step; missing without epochs", partial(_protocol, "bags_per_step"), "float64"
+    "bags_per_step": _at("spec.protocol.bags_per_step", "bags per gradient step; missing without epochs", "float64"),
+    "status": _at("status", "status of the run: `ok`, `failed`, `out-of-memory` or `timed-out`"),
+    "reason": _at("reason", "cause of a failure; empty if the run succeeded"),
+    "classes": _at("dataset.classes", "number of classes of the dataset; missing if unknown", "float64"),
+    "bags": _at("bags.number", "number of training bags", "float64"),
+    "least_rows": _at("bags.sizes.0", "number of rows of the smallest training bag", "float64"),
+    "median_rows": _at("bags.sizes.1", "median number of rows of training bags", "float64"),
+    "most_rows": _at("bags.sizes.2", "number of rows of the largest training bag", "float64"),
+    "epochs": _at("epochs", "number of epochs trained, over all stages", "int64"),
+    "parameters": _at("parameters", "number of trainable parameters of one network", "int64"),
+    "seconds": _at(
+        "times.total", "seconds of the run; if seeds were trained together, the run's share of the time", "float64"
     ),
-    "status": _Variable("status of the run: `ok`, `failed`, `out-of-memory` or `timed-out`", lambda run: run["status"]),
-    "reason": _Variable("cause of a failure; empty if the run succeeded", lambda run: run["reason"]),
-    "classes": _Variable(
-        "number of classes of the dataset; missing if unknown", partial(_part, "dataset", "classes"), "float64"
+    "seconds_train": _at("times.train", "seconds of training or fitting, without warm-up and pretraining", "float64"),
+    "seconds_warm_up": _at("times.warm-up", "seconds of first steps, including compilation", "float64"),
+    "seconds_evaluate": _at("times.evaluate", "seconds of the evaluation after every epoch", "float64"),
+    "seconds_pretraining": _at(
+        "times.pretraining", "seconds of the pretraining, even if another run computed it", "float64"
     ),
-    "bags": _Variable("number of training bags", partial(_part, "bags", "number"), "float64"),
-    "validation_bags": _Variable("number of validation bags", partial(_part, "bags", "validation"), "float64"),
-    "least_rows": _Variable("number of rows of the smallest training bag", partial(_size, 0), "float64"),
-    "median_rows": _Variable("median number of rows of training bags", partial(_size, 1), "float64"),
-    "most_rows": _Variable("number of rows of the largest training bag", partial(_size, 2), "float64"),
-    "epochs": _Variable("number of epochs trained, over all stages", lambda run: run["epochs"], "int64"),
-    "parameters": _Variable("number of trainable parameters of one network", lambda run: run["parameters"], "int64"),
-    "seconds": _Variable(
-        "seconds of the run; if seeds were trained together, the run's share of the time",
-        partial(_part, "times", "total"),
-        "float64",
-    ),
-    "seconds_train": _Variable(
-        "seconds of training or fitting, without warm-up and pretraining", partial(_part, "times", "train"), "float64"
-    ),
-    "seconds_warm_up": _Variable(
-        "seconds of first steps, including compilation", partial(_part, "times", "warm-up"), "float64"
-    ),
-    "seconds_evaluate": _Variable(
-        "seconds of the evaluation after every epoch", partial(_part, "times", "evaluate"), "float64"
-    ),
-    "seconds_pretraining": _Variable(
-        "seconds of the pretraining, even if another run computed it", partial(_part, "times", "pretraining"), "float64"
-    ),
-    "seconds_predict": _Variable(
-        "seconds of one prediction of the test rows", partial(_part, "times", "predict"), "float64"
-    ),
-    "seconds_training": _Variable(
+    "seconds_training": _Column(
         "sum of `seconds_train`, warm-up and pretraining, as on boards", _training_seconds, "float64"
     ),
-    "members": _Variable("number of seeds trained together", lambda run: run["members"], "int64"),
-    "cpu_seconds": _Variable(
-        "CPU seconds of the run, otherwise as `seconds`; missing on a GPU and if unknown",
-        partial(_part, "times", CPU_TOTAL),
-        "float64",
-    ),
-    "cpu_seconds_training": _Variable(
+    "members": _at("members", "number of seeds trained together", "int64"),
+    "cpu_seconds_training": _Column(
         "CPU seconds of training with warm-up; missing with pretraining, on a GPU and if unknown",
         _cpu_training_seconds,
         "float64",
     ),
-    "memory_mb": _Variable("peak memory in megabytes", lambda run: run["memory_mb"], "float64"),
-    "device": _Variable("name of the processor or GPU", partial(_part, "hardware", "name")),
-    "machine": _Variable(
+    "memory_mb": _at("memory_mb", "peak memory in megabytes", "float64"),
+    "device": _at("hardware.name", "name of the processor or GPU"),
+    "machine": _Column(
         "JSON of the hardware facts that affect the time of a run",
         lambda run: _json([run["hardware"].get(name) for name in MACHINE]),
     ),
-    "version": _Variable("version of llpbench that produced the run", lambda run: run["code"]["version"]),
-    "finished": _Variable("end of the run in UTC, ISO 8601", lambda run: run["finished"]),
+    "version": _at("code.version", "version of llpbench that produced the run"),
+    "finished": _at("finished", "end of the run in UTC, ISO 8601"),
 }
 """Columns of a run by name."""
 
@@ -230,34 +194,32 @@ def metric_column(metric: str) -> str:
     return f"test_{metric.replace('-', '_')}"
 
 
-def _diagnostic(name: str, meaning: str) -> _Measure:
-    return _Measure(meaning, lambda result: result["diagnostics"].get(name))
-
-
-def _metric(name: str) -> _Measure:
+def _metric(name: str) -> _Column:
     better = "higher" if METRICS[name].maximise else "lower"
-    return _Measure(f"metric: {METRICS[name].title}; {better} is better", lambda result: result["test"].get(name))
+    return _at(f"test.{name}", f"metric: {METRICS[name].title}; {better} is better", "float64")
 
 
-MEASURES: dict[str, _Measure] = {
-    "epoch": _Measure(
-        "epoch selected by the criterion, zero-based; missing without epochs", lambda result: result["epoch"]
-    ),
-    "validation": _Measure("value of the criterion at that epoch", lambda result: result["validation"]),
+MEASURES: dict[str, _Column] = {
+    "epoch": _at("epoch", "epoch selected by the criterion, zero-based; missing without epochs", "float64"),
+    "validation": _at("validation", "value of the criterion at that epoch", "float64"),
     **{metric_column(name): _metric(name) for name in METRICS},
-    "cas": _diagnostic(
-        "cas", "class awareness score: how well row vectors of a network separate the classes; 0.5 if not at all"
+    "cas": _at(
+        "diagnostics.cas",
+        "class awareness score: how well row vectors of a network separate the classes; 0.5 if not at all",
+        "float64",
     ),
-    "pair_accuracy": _diagnostic("pair-accuracy", "share of the pseudo-pairs of TabLLP-BDC that are of one class"),
+    "pair_accuracy": _at(
+        "diagnostics.pair-accuracy", "share of the pseudo-pairs of TabLLP-BDC that are of one class", "float64"
+    ),
 }
 """Columns of a run and criterion by name; missing if the run failed."""
 
 COLUMNS: dict[str, str] = {
-    **{name: variable.meaning for name, variable in _VARIABLES.items()},
+    **{name: column.meaning for name, column in _VARIABLES.items()},
     "criterion": "criterion that selected the epoch (`auc`, `mpiou`, `l1`, ...); missing if the run failed",
     "regime": "data that the criterion needs: `fine` for labels of validation rows, `coarse` for proportions of "
     "validation bags",
-    **{name: measure.meaning for name, measure in MEASURES.items()},
+    **{name: column.meaning for name, column in MEASURES.items()},
     "chosen": "whether a hyperparameter search, current or earlier, selected this configuration; False for defaults",
     "stale": "changes in the code since the run; empty if there are none",
 }
@@ -296,7 +258,7 @@ def tidy(
     regimes = [CRITERIA[criterion].regime if criterion in CRITERIA else None for _, criterion, _ in pairs]
     frame["regime"] = Series(regimes, dtype=object)
     measured = {
-        name: Series([result and each.read(result) for _, _, result in pairs], dtype=float)
+        name: Series([each.read(result) if result else None for _, _, result in pairs], dtype=each.kind)
         for name, each in MEASURES.items()
     }
     return DataFrame({**frame, **measured})[[*COLUMNS]]

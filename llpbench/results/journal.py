@@ -388,7 +388,7 @@ def contains(one: Any, other: Any) -> bool:
 
 def agree(records: Sequence[Record]) -> bool:
     """Return whether results of one run agree up to `TOLERANCE`, by every criterion that all of them have."""
-    return len(records) < 2 or _widest(records).points <= TOLERANCE
+    return len(records) < 2 or widest(records).points <= TOLERANCE
 
 
 class _Disagreement(NamedTuple):
@@ -401,7 +401,7 @@ class _Disagreement(NamedTuple):
     """Value of each result, in their order; None without a score."""
 
 
-def _widest(records: Sequence[Record]) -> _Disagreement:
+def widest(records: Sequence[Record]) -> _Disagreement:
     """Return the largest difference between results of one run: in AUC, or without labels in metrics of proportions."""
     results = [record["results"] for record in records]
     labelled = any("auc" in each["test"] for result in results for each in result.values())
@@ -418,7 +418,7 @@ def _widest(records: Sequence[Record]) -> _Disagreement:
 
 def dispute(records: Sequence[Record]) -> str:
     """Return one line about the different results of a run."""
-    spec, seed, apart = records[-1]["spec"], records[-1]["seed"], _widest(records)
+    spec, seed, apart = records[-1]["spec"], records[-1]["seed"], widest(records)
     shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in apart.values)
     how = f"more than {100 * TOLERANCE:g} points apart" if math.isfinite(apart.points) else "a score and none"
     prefer = "until one is preferred: llpbench merge JOURNAL --out FOLDER --prefer newest (or first)"

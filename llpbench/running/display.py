@@ -18,7 +18,7 @@ from llpbench.core.cell import Epoch
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import duration, plural
-from llpbench.results.frame import value_of
+from llpbench.results.frame import items, value_of
 from llpbench.running.schedule import Job
 
 _MOST_RUNNING = 12
@@ -131,12 +131,15 @@ class Display:
 
 
 def _gain(record: TuningRecord) -> str:
-    """Return the result of a search by its first board criterion, `auc 0.831, default 0.812`; "" if there is none."""
+    """Return the choices of a search, `auc 0.831, default 0.812: weight=0.1`; "" if there are none."""
+    parts, start = [], record["spec"]["cell"]["params"]
     for name in BOARD_CRITERIA:
         if choice := record["best"].get(name):
             default = "" if choice["default"] is None else f", default {choice['default']:.3f}"
-            return f"{name} {choice['value']:.3f}{default}"
-    return ""
+            differs = {key: value for key, value in choice["params"].items() if value != start.get(key)}
+            changed = ", ".join(sorted(items(differs))) or "as default"
+            parts.append(f"{name} {choice['value']:.3f}{default}: {changed}")
+    return "; ".join(parts)
 
 
 def figure(records: Iterable[Record]) -> str:

@@ -91,7 +91,7 @@ class Plan:
     entries: tuple[Planned, ...]
     """Searches, then cells. When a search is done, the cells that it selects are added to the plan."""
     seeds: tuple[int, ...] = ()
-    """Seeds to run for cells that searches select; empty for `llpbench tune`."""
+    """Seeds to run for cells that searches select."""
 
     @classmethod
     def of(
@@ -127,17 +127,15 @@ class Plan:
     def of_run(cls, settings: Settings, cells: list[Resolved], contents: Contents) -> Plan:
         """Return the plan of cells, their searches, and the cells that finished searches have selected."""
         why_stale = comparison()
-        tunings = [Planned(*start) for start in _tunings_of(settings, cells)]
+        tunings = [Planned(one, tuning) for one, tuning in _tunings_of(settings, cells)]
         searches = cls.of(tunings, (), contents.tunings, repeat=settings.repeat, why_stale=why_stale)
-        if settings.tune_only:
-            return searches
         chosen = (
             one.resolved._replace(cell=cell)
             for name, one in searches.tunings.items()
             if not one.wanted and contents.tunings[name]["status"] == "ok"
             for cell in cls.chosen_cells(contents.tunings[name])
         )
-        every = {one.cell.id: Planned(one) for one in (*cells, *(start.resolved for start in tunings), *chosen)}
+        every = {one.cell.id: Planned(one) for one in (*cells, *chosen)}
         plan = cls.of(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
         plan = cls((*searches.entries, *plan.entries), settings.seeds)
         _require_not_newer(one.records[seed] for one in plan.entries for seed in one.wanted if seed in one.records)
@@ -250,52 +248,33 @@ def _require_not_newer(repeated: Iterable[Record | TuningRecord]) -> None:
 def _tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[tuple[Resolved, Tuning]]:
     """Return the searches of the settings, one per cell and regime, with the cells where they start.
 
-    Raises `LLPBenchError` if a search range names a hyperparameter that is set, or a method that is not in the run, or
-    if there is nothing to search.
+    Raises `LLPBenchError` if there is nothing to search.
     """
     if settings.tune is None:
-        if settings.space:
-            raise LLPBenchError("a search space needs --tune N. Add it, or remove the search space.")
         return []
-    methods = METHODS.select(settings.methods)
-    for name, ranges in settings.space.items():
-        _require_in_run("the search space", name, methods)
-        if twice := sorted(ranges.keys() & settings.set.get(name, {}).keys()):
-            raise LLPBenchError(f"{name}.{twice[0]} is in --set and in the search space. Remove one of them.")
-    tunings = [
-        pair
-        for one in cells
-        for pair in _tunings_of_cell(
-            settings, one, settings.space.get(one.method.name, {}), settings.set.get(one.method.name, ())
-        )
-    ]
+    tunings = [(one, tuning) for one in cells for tuning in _tunings_of_cell(settings, settings.tune, one.cell)]
     if cells and not tunings:
+        methods = METHODS.select(settings.methods)
         raise LLPBenchError(
             f"{' and '.join(sorted(methods))} {verb(len(methods))} no hyperparameter to search"
             f"{' besides those in --set' if settings.set else ''}. "
-            f"{'Name' if settings.tune_only else f'Leave --tune {settings.tune} out, or add'} a method that has one "
-            "(llpbench list params METHOD)."
+            f"Leave --tune {settings.tune} out, or add a method that has one (llpbench list params METHOD)."
         )
     return list({tuning.id: (one, tuning) for one, tuning in tunings}.values())
 
 
-def _tunings_of_cell(
-    settings: Settings, resolved: Resolved, ranges: Mapping[str, Any], fixed: Collection[str]
-) -> Iterator[tuple[Resolved, Tuning]]:
-    """Yield the searches of a cell, one per regime. `ranges`: given by the user; `fixed`: names that --set sets."""
+def _tunings_of_cell(settings: Settings, trials: int, cell: Cell) -> Iterator[Tuning]:
+    """Yield the searches of a cell, one per regime, in all hyperparameters that --set does not set."""
     from llpbench.tuning import space  # Optuna
 
-    cell = resolved.cell
-    free = {name: values for name, values in space.search_space(cell.method, ranges).items() if name not in fixed}
-    start = replace(cell, params={**cell.params, **space.fixed(cell.method, ranges)})
-    space.require_start(cell.method, free, start.params)
+    fixed = settings.set.get(cell.method, ())
+    free = {name: values for name, values in space.search_space(cell.method).items() if name not in fixed}
+    space.require_start(cell.method, free, cell.params)
     # trials proposed together share an architecture; if nothing else is free, they would be identical
     together = free.keys() - space.architecture(cell.method, free, dict.fromkeys(free))
     size = TOGETHER if together and cell.protocol is not None else 1
-    assert settings.tune is not None
     for regime in settings.tune_regimes if free else ():
-        tuning = Tuning(start, regime, settings.tune, free, settings.tune_sampler, settings.tune_seed, size)
-        yield resolved._replace(cell=start), tuning
+        yield Tuning(cell, regime, trials, free, settings.tune_sampler, settings.tune_seed, size)
 
 
 def expand(settings: Settings) -> list[Resolved]:

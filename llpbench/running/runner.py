@@ -5,7 +5,6 @@ The journal has every finished run, so a run can be stopped at any moment. The s
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import math
 import time
@@ -24,6 +23,7 @@ from llpbench.results.staleness import comparison
 from llpbench.running.display import Display
 from llpbench.running.estimates import Estimate, Estimator
 from llpbench.running.executors import Executor, Listener, Resources
+from llpbench.running.executors.inline import Inline
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import Resolved, obstacles
 from llpbench.running.planning import Plan, Planned, expand
@@ -292,7 +292,7 @@ def _timeout(settings: Settings, estimator: Estimator, job: Job) -> float:
 
 def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: TuningRecord) -> list[Job]:
     """Return the runs that follow from the result of a search of the plan."""
-    if settings.tune_only or record["status"] != "ok":
+    if record["status"] != "ok":
         return []
     start = plan.tunings[record["tuning"]].resolved
     following = [Planned(start._replace(cell=cell)) for cell in Plan.chosen_cells(record)]
@@ -351,5 +351,8 @@ def _pick_executor(
         missing = worth and importlib.util.find_spec("ray") is None
         name = "ray" if worth and not missing else "inline"
         note = "Ray is not installed: cells run one after the other." if missing else ""
-    module = importlib.import_module(f"llpbench.running.executors.{name}")
-    return module.EXECUTOR.make(settings, jobs, resources, estimator), note
+    if name == "ray":
+        from llpbench.running.executors.ray import RayExecutor
+
+        return RayExecutor.make(settings, jobs, resources, estimator), note
+    return Inline(settings.environment, debug=name == "debug"), note

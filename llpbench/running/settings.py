@@ -43,7 +43,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 DEFAULT_PRESET = "quick"
-_EXECUTORS = sorted(path.stem for path in Path(__file__).with_name("executors").glob("[!_]*.py"))
+_EXECUTORS = ("debug", "inline", "ray")
 
 PRETRAININGS = ("none", "self", "bag", "self+bag")
 """Pretraining tasks of encoders (`pretraining.py`)."""
@@ -64,12 +64,11 @@ class _Reader:
 
     read: Callable[[Any], Any]
     metavar: str = ""
-    form: Literal["value", "switch", "many", "file"] = "value"
+    form: Literal["value", "switch", "many"] = "value"
     """Form of the flag.
 
     - `switch`: --name/--no-name
     - `many`: may be repeated, and adds to the values in the file
-    - `file`: no flag, only in the file
     """
 
     def __call__(self, value: Any) -> Any:
@@ -77,7 +76,7 @@ class _Reader:
         return self.read(value)
 
 
-def _reader(metavar: str = "", form: Literal["value", "switch", "many", "file"] = "value") -> Callable[[Any], _Reader]:
+def _reader(metavar: str = "", form: Literal["value", "switch", "many"] = "value") -> Callable[[Any], _Reader]:
     """Return a decorator that makes a function a reader."""
     return lambda function: _Reader(function, metavar, form)
 
@@ -219,7 +218,8 @@ def _params(value: Any) -> dict[str, dict[str, Any]]:
     """
     form = "METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3, or several: dllp.learning_rate=1e-4,1e-3"
     if isinstance(value, dict):
-        return _by_method(value, form)
+        valid = all(isinstance(values, dict) and all(map(_is_scalar, values.values())) for values in value.values())
+        return _require(value, valid, form)
     chosen: dict[str, dict[str, Any]] = {}
     for item in value if isinstance(value, list | tuple) else [value]:
         match = re.fullmatch(r"([^=]+)\.([^.=]+)=(.+)", str(item))
@@ -233,25 +233,10 @@ def _params(value: Any) -> dict[str, dict[str, Any]]:
     return chosen
 
 
-@_reader(form="file")
-def _space(value: Any) -> dict[str, dict[str, Any]]:
-    """Read search ranges that replace declared ones, by method and name: `[LOW, HIGH]` or a list of choices."""
-    return _by_method(
-        value, "METHOD.PARAM = [LOW, HIGH] or a list of choices, such as dllp.learning_rate = [1e-5, 1e-2]"
-    )
-
-
-def _by_method(value: Any, form: str) -> dict[str, dict[str, Any]]:
-    """Check that values by method and name are scalars or lists of scalars."""
-
-    def is_valid(item: Any) -> bool:
-        items = item if isinstance(item, list) and item else [item]
-        return all(isinstance(one, str | int | float) for one in items)  # also bool, which is an int
-
-    valid = isinstance(value, dict) and all(
-        isinstance(values, dict) and all(map(is_valid, values.values())) for values in value.values()
-    )
-    return _require(value, valid, form)
+def _is_scalar(value: Any) -> bool:
+    """Return whether a value of a TOML file is a scalar or a list of scalars."""
+    items = value if isinstance(value, list) and value else [value]
+    return all(isinstance(item, str | int | float) for item in items)  # also bool, which is an int
 
 
 def _parts(value: Any) -> list[Any]:
@@ -342,9 +327,6 @@ class Settings:
     tune_seed: int = _option(
         _number, "Seed of the data split for --tune. Must not be one of --seeds.", default=TUNING_SEED
     )
-    space: Mapping[str, Mapping[str, Any]] = _option(
-        _space, "Search ranges by method and hyperparameter.", default=dict
-    )
     out: Path = _option(  # noqa: RUF009
         _path, "Folder of the journal and the leaderboards.", default=Path("results")
     )
@@ -391,8 +373,6 @@ class Settings:
         _folder, "Folder with datasets as NAME.parquet. It is searched before all other places.", default=None
     )
     plugin: tuple[str, ...] = _option(_files, "Python file that defines methods, datasets and the like.", default=())
-    tune_only: bool = False
-    """Whether to run only searches (`llpbench tune`)."""
     narrowed: frozenset[str] = frozenset()
     """Options that flags or the file set. With a study they select a part of it."""
 

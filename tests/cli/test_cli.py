@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
 import signal
 import subprocess
@@ -35,7 +36,7 @@ def test_lists_and_help_import_nothing_heavy() -> None:
         from llpbench.cli.main import main
 
         kinds = ("methods", "datasets", "suites", "baggings", "encoders", "studies")
-        commands = (["--help"], ["run", "--help"], ["--version"], ["data", "list"], *(["list", kind] for kind in kinds))
+        commands = (["--help"], ["run", "--help"], ["--version"], *(["list", kind] for kind in kinds))
         for words in commands:
             sys.argv[1:] = words
             try:
@@ -46,9 +47,9 @@ def test_lists_and_help_import_nothing_heavy() -> None:
     """
     done = python(dedent(code), check=True)
     loaded = [set(line.split()) for line in done.stdout.splitlines() if line.startswith("loaded ")]
-    assert len(loaded) == 10
+    assert len(loaded) == 9
     assert "llpbench.cli.main" in loaded[0]
-    assert [modules & HEAVY for modules in loaded] == [set()] * 10
+    assert [modules & HEAVY for modules in loaded] == [set()] * 9
 
 
 def test_help_names_every_option_and_its_default(llpbench: LLPBench) -> None:
@@ -57,7 +58,6 @@ def test_help_names_every_option_and_its_default(llpbench: LLPBench) -> None:
     assert result.code == 0
     assert all(f"--{name} " in f"{text} " for name, option in OPTIONS.items() if option.read.form in ("value", "many"))
     assert all(f"--{name} /" in text for name, option in OPTIONS.items() if option.read.form == "switch")
-    assert "--space" not in text, "is only in the file"
     assert "[default: 256]" in text
     assert "[default: fine,coarse]" in text, "as the command line takes it"
     assert "False" not in text
@@ -184,17 +184,15 @@ def test_dry_run_writes_nothing(llpbench: LLPBench, plugin: Path, tmp_path: Path
     assert not out.exists()
 
 
-def test_data_commands_fetch_list_and_verify(llpbench: LLPBench, plugin: Path) -> None:
+def test_data_fetch_and_list_of_datasets(llpbench: LLPBench, plugin: Path) -> None:
     from_plugin = ("--plugin", str(plugin))
-    listed = llpbench.succeed("data", "list", *from_plugin)
-    assert "tiny" in listed.out
+    listed = llpbench.succeed("list", "datasets", *from_plugin)
+    missing = {line.split()[0] for line in listed.out.splitlines() if line.endswith("missing here")}
+    assert missing & {"tiny", "absent"} == {"absent"}
     fetched = llpbench("data", "fetch", "absent,tiny", *from_plugin)
     assert fetched.code == 1
-    assert "tiny: " in fetched.out
+    assert re.search(r'tiny: .*sha256="\w{64}"$', fetched.out, re.MULTILINE)
     assert fetched.err.startswith("llpbench: dataset 'absent' has no file")
-    verified = llpbench.succeed("data", "verify", "tiny", *from_plugin)
-    assert "ok" in verified.out
-    assert llpbench("data", "verify", "tiny,absent", *from_plugin).code == 1
 
 
 def test_internal_error_keeps_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,10 +204,10 @@ def test_internal_error_keeps_traceback(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_interrupt_message_depends_on_command(llpbench: LLPBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "main", Mock(side_effect=KeyboardInterrupt))
-    for command in ("run", "tune", "run --dry-run", "fit", "choose", "effects"):
+    for command in ("run", "run --dry-run", "fit", "choose", "effects"):
         result = llpbench(*command.split())
         assert result.code == 130
-        assert ("saved" in result.err) == ("to continue" in result.err) == (command in ("run", "tune"))
+        assert ("saved" in result.err) == ("to continue" in result.err) == (command == "run")
 
 
 def test_interrupted_command_exits_130(plugin: Path, tmp_path: Path) -> None:
@@ -278,7 +276,7 @@ METHOD = "from llpbench.core.registry import register_method\n@register_method('
         (["compare", "--against", "moon"], "--against must be one of 'published', "),
         (["report", "--out", "/none"], "there is no journal '/none'"),
         (["report", "--study", "tables"], "unknown study 'tables'"),
-        (["data", "list", "--data-dir", "/none"], "data directory '/none'"),
+        (["data", "fetch", "--data-dir", "/none"], "data directory '/none'"),
         (["merge"], "JOURNAL... is missing."),
         (["plan", "--study", "encoder", "--encoders", "mlp"], "--encoders saint-row,saint"),
         (["report", "--journal="], "must be a path, got ''"),
@@ -309,7 +307,7 @@ def test_endless_configuration_is_refused(content: str, tmp_path: Path, llpbench
 def test_faulty_plugin_is_refused(code: str, told: str, tmp_path: Path, llpbench: LLPBench) -> None:
     file = tmp_path / "odd_plugin.py"
     file.write_text(code)
-    for words in (["list", "methods"], ["run"], ["plan"], ["data", "list"])[: 4 if "odd" in told else 1]:
+    for words in (["list", "methods"], ["run"], ["plan"], ["list", "datasets"])[: 4 if "odd" in told else 1]:
         assert told in refused(llpbench(*words, "--plugin", str(file)))
 
 

@@ -27,15 +27,7 @@ from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import DATASETS, load_plugin
 from llpbench.core.tables import Table
 from llpbench.data import loading, sources
-from llpbench.data.loading import (
-    _cache_path,
-    cache_directory,
-    catalogue,
-    find_local,
-    load_table,
-    select_datasets,
-    verify,
-)
+from llpbench.data.loading import _cache_path, cache_directory, find_local, load_table, local_names, select_datasets
 from llpbench.data.sources import GroupLens, OpenML
 from llpbench.data.specs import Facts, dataset_spec
 
@@ -50,14 +42,10 @@ class Shop:
     """A source that returns a frame and counts how often."""
 
     frame: pd.DataFrame
-    archive: str = ""
     visits: list[int] = field(default_factory=list)
 
     def describe(self) -> str:
         return "the shop"
-
-    def read(self, path: Path) -> pd.DataFrame:
-        return pd.read_csv(path)
 
     def download(self) -> pd.DataFrame:
         self.visits.append(1)
@@ -234,7 +222,6 @@ from llpbench.core.registry import register_dataset
 from llpbench.data.loading import load_table
 
 class Slow:
-    archive = ""
     def describe(self): return "a slow source"
     def download(self):
         pathlib.Path({str(tmp_path)!r}, f"visit-{{os.getpid()}}").touch()
@@ -405,6 +392,12 @@ def test_grouplens_archive_gives_seven_features(grouplens: Server) -> None:
     assert grouplens.requests == ["/ml-1m.zip"]
 
 
+@pytest.mark.parametrize("body", [movielens()[:-50], movielens(leave_out="users.dat"), b"<html>"])
+def test_truncated_or_other_grouplens_archive_is_refused(grouplens: Server, body: bytes) -> None:
+    grouplens.replies["/ml-1m.zip"] = Reply(body)
+    refused("GroupLens ml-1m.zip cannot be downloaded", "tiny")
+
+
 SUITE = """<oml:study xmlns:oml="http://openml.org/openml">
   <oml:id>99</oml:id>
   <oml:main_entity_type>task</oml:main_entity_type>
@@ -450,11 +443,9 @@ def test_copies_in_data_directory_and_cache_are_read_offline(
     assert _cache_path("openml:31").name == "openml-31.parquet"
     offline(openml)
     assert load_table("openml:31").fingerprint == first.fingerprint
-    assert verify("openml:31").check == "ok"
     assert openml.requests == []
-    shown = [(entry.spec.name, entry.found, entry.spec.facts is None) for entry in catalogue(folder)]
-    assert shown[-2:] == [("openml:8", "data-dir", True), ("openml:31", "cache", False)]
-    assert "openml:8" not in {entry.spec.name for entry in catalogue()}
+    assert local_names(folder) == ["openml:8", "openml:31"]
+    assert local_names() == ["openml:31"]
 
 
 SPARSE = b"@RELATION s\n@ATTRIBUTE a NUMERIC\n@ATTRIBUTE rich {no,yes}\n@DATA\n{0 1,1 yes}\n{0 2}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from llpbench.core.tables import Table
 from llpbench.data.baggings import column_keys, format_bagging, parse_bagging, standardised
 from llpbench.data.frames import table_from_frame
 from llpbench.data.loading import load_table
-from llpbench.data.splits import PARTS, _limited, _split_bags, _split_rows, assign_bags, largest_bag_size
+from llpbench.data.splits import PARTS, TableFacts, _limited, _split_bags, _split_rows, assign_bags, require_possible
 from llpbench.data.tasks import Scaler, build_task
 from llpbench.data.toy import toy_table
 
@@ -94,11 +95,19 @@ def test_remainder_is_dropped_at_random_before_sorting() -> None:
 
 @pytest.mark.parametrize("rows", [*range(40), 101, 16_714])
 def test_largest_bag_size_is_the_largest_that_works(rows: int) -> None:
-    largest = largest_bag_size(rows)
+    facts = TableFacts("toy", rows, 2, (), is_labelled=True)
+
+    def is_possible(size: int) -> bool:
+        with contextlib.suppress(LLPBenchError):
+            require_possible(facts, "random", size, None)
+            return True
+        return False
+
     split = _split_rows(np.arange(rows) % 2, 0, "toy") if rows else None
     sizes = [len(getattr(split, part)) for part in PARTS] if split else [0, 0, 0]
     fits = [size for size in range(1, rows + 1) if sizes[0] // size >= 2 and min(sizes[1:]) // size >= 1]
-    assert largest == max(fits, default=0)
+    largest = max(fits, default=0)
+    assert [is_possible(size) for size in (largest, largest + 1)] == [largest > 0, False]
 
 
 @pytest.mark.parametrize(
@@ -216,8 +225,8 @@ def test_too_few_bags_are_refused() -> None:
         _split_bags(bags_of(5, 5, 5, 5), RNG, "it")
     with pytest.raises(LLPBenchError, match="too few bags"):
         _split_bags(bags_of(5, 95), RNG, "it")  # half a tenth is too little
-    with pytest.raises(LLPBenchError, match=r"4000 rows in the train part of 'toy'"):
-        assign_bags(toy_table(), "column:by=d:least=4000", None, seed=0)
+    with pytest.raises(LLPBenchError, match=r"400 rows in the train part of 'toy'"):
+        assign_bags(toy_table(), "column:by=d:least=400", None, seed=0)
     with pytest.raises(LLPBenchError, match=r"'toy' .*20 training bags, fewer than --max-bags 21"):
         assign_bags(toy_table(), "ordered", 16, 0, 21)
 
@@ -420,8 +429,8 @@ def test_separated_kmeans_clusters_become_bags() -> None:
     table.categorical[:] = 0
     bags = bag(table, "kmeans", clusters=4)
     assert sorted([{*map(int, row[row >= 0] // 100)} for row in bags], key=min) == [{0}, {1}, {2}, {3}]
-    with pytest.raises(LLPBenchError, match=r"cannot make 401 clusters of 400 rows. Choose from 2 to 400"):
-        bag(table, "kmeans", clusters=401)
+    with pytest.raises(LLPBenchError, match=r"more clusters than 'toy' has validation rows. Choose at most 40"):
+        assign_bags(table, "kmeans:clusters=41", None, 0)
 
 
 def test_bags_are_slices_along_first_component() -> None:

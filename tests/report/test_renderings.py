@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from factory import changed, failed, fine_alone, make_cell_of, make_record, places, record, runs, searched
+from factory import failed, fine_alone, make_cell_of, make_record, places, record, runs, searched
 from made import make_report
 from rich.console import Console
 
@@ -29,8 +29,6 @@ from llpbench.report.tabulate import Leaderboards
 from llpbench.report.terminal import render, render_tables
 from llpbench.results.journal import FILE, Contents
 from llpbench.results.lines import DamagedError, read_line, to_line
-from llpbench.running.settings import resolve
-from llpbench.tuning.configurations import write_configurations
 
 
 def write_leaderboards(records: list[Record], out: Path) -> Leaderboards:
@@ -286,15 +284,6 @@ GOOD = [
 ]
 
 
-@pytest.mark.parametrize("name", ["dllp-v1.5", "my method", "ünï", "\U0001f600", 'a"b', "a#b]"])
-def test_configuration_round_trips_for_strange_names(tmp_path: Path, name: str) -> None:
-    search: Any = changed(SEARCHES[0], {"spec.cell.method": name, "spec.cell.dataset": name})
-    (file,) = write_configurations([search], tmp_path)
-    settings = resolve({}, config=file)
-    assert (settings.methods, settings.datasets) == (name, name)
-    assert settings.set[name] == search["best"]["auc"]["params"]
-
-
 def test_long_bagging_names_are_cut_consistently(tmp_path: Path) -> None:
     baggings = [f"ordered:columns={COLUMNS}+{last}" for last in ("age", "sex")]
     assert min(len(bagging.encode()) for bagging in baggings) > 255
@@ -331,5 +320,3 @@ def test_every_valid_record_can_be_shown(tmp_path: Path, seed: int) -> None:
     tunings = [*contents.tunings.values()]
     Published.write(make_report([*contents.records.values()], tunings=tunings), tmp_path)
     assert "llp-vat" in (tmp_path / "index.html").read_text(encoding="utf-8")
-    for file in write_configurations(tunings, tmp_path):
-        assert file.parent == tmp_path / "tuned"

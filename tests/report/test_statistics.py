@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from factory import PROTOCOL, by_run, fine_alone, runs
+from factory import PROTOCOL, contents_of, fine_alone, runs
 from pandas import DataFrame, read_csv
 from scipy import stats
 
@@ -110,10 +110,10 @@ MINE = runs("mine", 0.80, 0.82, 0.84)
 
 def compared(*records: Record, names: Sequence[str] = ("dllp",)) -> list[str]:
     """Lines on what `mine` is compared with."""
-    found = by_run(*fine_alone(records))
-    yours = {name: run for name, run in found.items() if run["spec"]["method"] == "mine"}
-    others = {name: run for name, run in found.items() if name not in yours}
-    return [*compare(yours, others, rivals=names).differences]
+    kept = fine_alone(records)
+    yours = [run for run in kept if run["spec"]["method"] == "mine"]
+    others = [run for run in kept if run not in yours]
+    return [*compare(contents_of(*yours), contents_of(*others), rivals=names).differences]
 
 
 def numbers(line: str) -> list[float]:
@@ -182,7 +182,7 @@ def test_unknown_rival_is_refused() -> None:
 
 
 def test_rank_names_tasks_that_few_methods_have_run() -> None:
-    published = by_run(*(run for name in ("dllp", "llp-vat", "rot") for run in runs(name, 0.8, 0.8)))
-    mine = by_run(*(run for size in (64, 256) for run in runs("mine", 0.7, 0.7, bag_size=size)))
+    published = contents_of(*(run for name in ("dllp", "llp-vat", "rot") for run in runs(name, 0.8, 0.8)))
+    mine = contents_of(*(run for size in (64, 256) for run in runs("mine", 0.7, 0.7, bag_size=size)))
     (line,) = compare(mine, published).ranks()
     assert "rank 4 of 4, mean AUC 70.00 over 1 of its 2 tasks" in line

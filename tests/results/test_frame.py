@@ -44,8 +44,8 @@ def test_frame_has_bag_time_and_protocol_facts() -> None:
     direct = record("b", encoder=None, times={"train": 0.0}, bags={})
     first, second = tidy([neural, direct], criteria=["auc"]).to_dict("records")
     assert (first["seconds_training"], first["seconds"], first["max_bags"]) == (12.5, 20.0, 13)
-    numbers = ("bags", "validation_bags", "least_rows", "median_rows", "most_rows")
-    assert [first[name] for name in numbers] == [30, 7, 1, 9, 64]
+    numbers = ("bags", "least_rows", "median_rows", "most_rows")
+    assert [first[name] for name in numbers] == [30, 1, 9, 64]
     assert first["max_epochs"] == 300
     assert second["protocol"] == NO_PROTOCOL
     assert all(math.isnan(second[name]) for name in ("seconds_training", "bags", "most_rows", "max_epochs"))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench import LLPBench
-from factory import by_run, failed, make_cell_of, make_record, record, searched
+from factory import contents_of, failed, make_cell_of, make_record, record, searched
 from rich.console import Console
 
 from llpbench.core.criteria import BOARD_CRITERIA
@@ -205,54 +205,46 @@ class TestCompare:
     def test_new_method_joins_published_tasks(self) -> None:
         there = [record("dllp", 0.8), record("dllp", 0.9, dataset="credit"), record("bdc", 0.85)]
         stale = {record("mine")["run"]: "mine.py has changed", there[0]["run"]: "version of engine 2, now 1"}
-        found = compare(by_run(record("mine", 0.83)), by_run(*there), stale=stale)
+        found = compare(contents_of(record("mine", 0.83)), contents_of(*there), stale=stale)
         board = found.leaderboards.boards[0]
         assert {*board.runs["stale"]} == {"", *stale.values()}
         assert [*board.entries["method"]] == ["bdc", "mine", "dllp"]
         assert [*board.tasks["dataset"]] == ["adult"]
         assert found.yours == {record("mine")["run"]}
         assert found.remarks == ()
-        nowhere = compare(by_run(record("mine", dataset="elections")), by_run(record("dllp")))
+        nowhere = compare(contents_of(record("mine", dataset="elections")), contents_of(record("dllp")))
         assert nowhere.remarks == ("Nothing is published for these datasets, baggings and bag sizes.",)
 
     def test_repeated_published_runs_are_compared(self) -> None:
-        there = by_run(record("a", 0.8), record("b", 0.8), record("c", 0.8))
-        found = compare(by_run(record("a", 0.8), record("b", 0.79)), there)
-        (remark,) = found.remarks
-        parts = re.findall(r"\d+\.\d\d|\d (?:runs|with)|\(.*\)", remark)
-        assert parts == ["2 runs", "1 with", "1.00", "(b on adult 64, seed 0)"]
+        there = contents_of(record("a", 0.8), record("b", 0.8), record("c", 0.8))
+        found = compare(contents_of(record("a", 0.8), record("b", 0.79)), there)
+        both, largest = found.remarks
+        assert re.findall(r"\d (?:runs|with)", both) == ["2 runs", "1 with"]
+        assert "b on adult 64, seed 0: 2 different results, test AUC 80.0000, 79.0000" in largest
 
     def test_run_far_from_published_result_does_not_count(self) -> None:
-        found = compare(by_run(record("a", 0.99), record("b", 0.7)), by_run(record("a", 0.8)))
+        found = compare(contents_of(record("a", 0.99), record("b", 0.7)), contents_of(record("a", 0.8)))
         assert [*found.leaderboards.boards[0].entries["method"]] == ["b"]
         assert "test AUC 80.0000, 99.0000; more than 2 points apart, so none counts" in found.remarks[-1]
-        broken = compare(by_run(failed("dllp")), by_run(record("dllp", 0.8)))
+        broken = compare(contents_of(failed("dllp")), contents_of(record("dllp", 0.8)))
         assert broken.leaderboards.boards[0].scores[["mean", "values"]].loc[(0, 0)].tolist() == [80.0, 1]
         assert "1 run failed here but succeeded when published" in broken.remarks[0]
 
-    def test_ablations_are_ranked_on_request_only(self) -> None:
+    def test_published_ablations_are_left_out(self) -> None:
         there = [record("dllp", 0.8), record("dllp", 0.9, encoder="saint"), record("dllp", 0.9, precision="bfloat16")]
         there += [record("dllp", 0.9, params={"hidden": 8}), record("dllp", 0.7, pretraining="self+bag"), record("bdc")]
-        for ablations, number in ((False, 4), (True, 7)):
-            found = compare(by_run(record("mine")), by_run(*there), ablations=ablations)
-            assert len(found.leaderboards.boards[0].entries) == number
-            assert any("3 published ablations not ranked" in line for line in found.remarks) != ablations
+        found = compare(contents_of(record("mine")), contents_of(*there))
+        assert len(found.leaderboards.boards[0].entries) == 4
 
     def test_only_own_seeds_are_called_yours(self) -> None:
         there, mine = [record("dllp", 0.8, seed=seed) for seed in range(3)], record("dllp", 0.8, seed=1)
-        found = compare(by_run(mine), by_run(*there, *(record("bdc", 0.9, seed=seed) for seed in range(3))))
+        found = compare(contents_of(mine), contents_of(*there, *(record("bdc", 0.9, seed=seed) for seed in range(3))))
         assert found.yours == {mine["run"]}
         console = Console(width=100, file=(out := StringIO()))
         render(found.leaderboards, console, yours=found.yours)
         assert "dllp (mlp), yours: 1 of 3 runs" in out.getvalue()
         (difference,) = found.differences
         assert difference.startswith("dllp (mlp) minus bdc (mlp): -10.0, 1 seed, ")
-
-
-def contents_of(*records: Record | TuningRecord) -> Contents:
-    contents = Contents({})
-    contents.add(*records)
-    return contents
 
 
 @pytest.fixture

@@ -34,8 +34,7 @@ from llpbench.running.cluster import Finished, Heard, NodeFiles, Nodes, Room, Tr
 from llpbench.running.estimates import Estimator
 from llpbench.running.executors import Listener, Resources
 from llpbench.running.executors import ray as ray_executor
-from llpbench.running.executors.debug import _Debug
-from llpbench.running.executors.inline import _Inline
+from llpbench.running.executors.inline import Inline
 from llpbench.running.runner import _pick_executor
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.running.settings import resolve
@@ -82,7 +81,7 @@ def reasons(records: Sequence[Record]) -> dict[str, str]:
 def test_debug_executor_runs_jobs_in_this_process(tmp_path: Path) -> None:
     schedule = Schedule(scripted_jobs(2, 3, 4, 5), lambda _: 1.0)
     diary = Diary(schedule)
-    _Debug(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
+    Inline(Environment(data_dir=str(tmp_path)), scripted, debug=True).run(schedule, diary)
     traceback = diary.lines.pop(3)
     assert traceback.startswith("What failed:\nTraceback (most recent call last):")
     assert 'raise RuntimeError("two\\nlines")' in traceback  # the line of code
@@ -97,7 +96,7 @@ def test_inline_executor_survives_crashing_jobs(tmp_path: Path) -> None:
     diary = Diary(schedule)
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     before = children.read_text()
-    _Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
+    Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
     assert children.read_text() == before, "no process is left"
     assert [line.partition(":")[0] for line in diary.lines] == [
         *("started 1", "failed 1"),
@@ -113,7 +112,7 @@ def test_time_budget_stops_running_jobs(tmp_path: Path) -> None:
     schedule = Schedule(scripted_jobs(5, 23, 6), lambda job: float(job.cell.bag_size == 6), end=time.monotonic() + 3.0)
     diary = Diary(schedule)
     begin = time.monotonic()
-    _Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
+    Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
     assert time.monotonic() - begin < 10
     assert diary.lines == ["started 5", "epoch 5 7 nan", "finished 5", "started 23", "stopped 23: "]
     assert schedule.waiting == []
@@ -124,7 +123,7 @@ def test_job_code_cannot_block_worker(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(channel, "_SECONDS_TO_EXIT", 1.0)
     schedule = Schedule(scripted_jobs(24, 25, 26, 27, 5), lambda _: 1.0, timeout=lambda _: 30.0)
     diary = Diary(schedule)
-    _Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
+    Inline(Environment(data_dir=str(tmp_path)), scripted).run(schedule, diary)
     assert [line.partition(":")[0] for line in diary.lines] == [
         *("started 24", "finished 24"),
         *("started 25", "epoch 25 7 nan", "finished 25"),
@@ -204,15 +203,15 @@ def test_capacity_of_cpus_and_gpus() -> None:
         executor._nodes = Nodes(nodes, gpu_megabytes)
         return [executor._needs(job) for job in (direct, neural, alone)]
 
-    cpu = ray_executor.EXECUTOR(Environment(threads=2), Resources(9))
+    cpu = ray_executor.RayExecutor(Environment(threads=2), Resources(9))
     assert cpu.slots == 4
     assert rooms(cpu, Room(8, 0, 9e4)) == [Room(2, 0, 1024), Room(2, 0, 1024), Room(8, 0, 1024)]
     assert rooms(cpu, Room(1, 0, 500), Room(1, 0, 9e4)) == [Room(1, 0, 500)] * 3, "no more than a machine has"
-    known = ray_executor.EXECUTOR(Environment(), Resources(16, 2), lambda _: 15_000.0, lambda _: 3000.0)
+    known = ray_executor.RayExecutor(Environment(), Resources(16, 2), lambda _: 15_000.0, lambda _: 3000.0)
     both = Room(16, 2, 9e4), Room(32, 0, 9e4)
     assert rooms(known, *both, gpu_megabytes=80_000.0) == [Room(1, 0, 4096), Room(1, 0.25, 4096), Room(1, 1, 4096)]
     assert rooms(known, *both) == [Room(1, 0, 4096), Room(1, 1, 4096), Room(1, 1, 4096)], "memory unknown"
-    assert ray_executor.EXECUTOR(Environment(threads=8), Resources(2)).slots == 1
+    assert ray_executor.RayExecutor(Environment(threads=8), Resources(2)).slots == 1
     megabytes = (1_000, 8_001, 30_000, 40_000, 900_000)
     assert [Nodes((), 80_000).gpu_share(each) for each in megabytes] == [1 / 8, 1 / 4, 1 / 2, 1, 1]
     assert [Nodes((), memory).gpu_share(None) for memory in (140_000, 40_000, 8_000)] == [1 / 8, 1 / 2, 1]
@@ -246,7 +245,7 @@ def test_late_message_of_dead_machine_is_ignored() -> None:
     late = (Finished("a", lost), Heard("a", None), Heard("a", Epoch(1, 2, "auc", 0.5, 1)))
     begin = (Nodes((Room(1.0),)), TrialRequest("a"), Heard("a", None), Finished("a", records))
     told = (*begin, *late, TrialRequest("b"), None)
-    executor, diary = ray_executor.EXECUTOR(Environment(), Resources(1)), Diary()
+    executor, diary = ray_executor.RayExecutor(Environment(), Resources(1)), Diary()
     executor._host = host = cast(Any, Script(*told))
     executor.run(Schedule([job], lambda _: 1.0), diary)
     assert diary.lines == ["started 5", "finished 5"]
@@ -256,7 +255,7 @@ def test_late_message_of_dead_machine_is_ignored() -> None:
 def test_time_budget_ends_waiting_jobs() -> None:
     jobs = scripted_jobs(5, 6)
     schedule, diary = Schedule(jobs, lambda _: 0.0, end=time.monotonic() + 0.3), Diary()
-    executor = ray_executor.EXECUTOR(Environment(), Resources(1))
+    executor = ray_executor.RayExecutor(Environment(), Resources(1))
     executor._host = host = cast(Any, Script(Nodes((Room(1.0),)), TrialRequest("a"), idle=TrialRequest("b")))
     executor.run(schedule, diary)
     assert [type(answer).__name__ for answer in host.answers[:2]] == ["TrialJob", "str"]
@@ -320,7 +319,7 @@ def test_frozen_worker_is_ended_and_others_continue(monkeypatch: pytest.MonkeyPa
             monkeypatch.undo()
 
     diary = Impatient()
-    _Inline(Environment(data_dir=str(tmp_path)), scripted).run(Schedule(scripted_jobs(5, 28, 6), lambda _: 1.0), diary)
+    Inline(Environment(data_dir=str(tmp_path)), scripted).run(Schedule(scripted_jobs(5, 28, 6), lambda _: 1.0), diary)
     assert [line.partition(":")[0] for line in diary.lines if "epoch" not in line] == [
         *("started 5", "finished 5"),
         *("started 28", "killed 28"),
@@ -337,7 +336,7 @@ def test_silent_process_of_ray_is_ended_and_others_continue(monkeypatch: pytest.
     monkeypatch.setattr(ray_executor, "Child", lambda *_, **__: hosts.pop(0))
     monkeypatch.setattr(ray_executor, "_SECONDS_OF_SILENT_TRIAL", 0.1)
     diary = Diary()
-    ray_executor.EXECUTOR(Environment(), Resources(1)).run(Schedule([silent, other], lambda _: 1.0), diary)
+    ray_executor.RayExecutor(Environment(), Resources(1)).run(Schedule([silent, other], lambda _: 1.0), diary)
     assert any(line.startswith(f"{'killed' if started else 'interrupted'} 23") for line in diary.lines)
     assert diary.lines[-2:] == ["started 5", "finished 5"]
 
@@ -346,7 +345,7 @@ def test_job_waits_for_room_in_cluster_of_others(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(ray_executor, "_SECONDS_OF_SILENT_TRIAL", 0.05)
     (job,) = scripted_jobs(5)
     waiting = [Alive()] * 20
-    executor, diary = ray_executor.EXECUTOR(Environment(), Resources(1)), Diary()
+    executor, diary = ray_executor.RayExecutor(Environment(), Resources(1)), Diary()
     executor._setup = replace(executor._setup, address="head:6379")
     done = Heard("a", None), Finished("a", [make_record(job.cell)])
     executor._host = cast(Any, Script(Nodes((Room(1.0),)), TrialRequest("a"), *waiting, *done))
@@ -455,7 +454,7 @@ def test_ray_survives_kills_and_refuses_others(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", "/nowhere")
     jobs = scripted_jobs(1, 2, 3, 4, 5, 6)
     schedule = Schedule(jobs, lambda _: 1.0)
-    executor = ray_executor.EXECUTOR(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted_slowly)
+    executor = ray_executor.RayExecutor(Environment(data_dir=str(tmp_path)), Resources(2), run=scripted_slowly)
     journal = Journal(tmp_path / "out")
     diary = Hostile(schedule, journal)
     with pytest.raises(LLPBenchError), journal:

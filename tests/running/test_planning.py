@@ -55,7 +55,7 @@ def test_entries_are_resolved_once_and_not_sent_to_jobs() -> None:
     neural, direct = expand(resolve(flags))
     assert neural.encoder is not None
     assert (neural.method.name, neural.encoder.name, neural.dataset.name) == ("dllp", "saint", "adult")
-    assert neural.bagging == {"columns": ("age", "sex")}
+    assert neural.cell.bagging == "ordered:columns=age+sex"
     assert (direct.method.name, direct.encoder) == ("bag-gp", None)
     plan = Plan.of(map(Planned, (neural, direct)), (0,), {})
     assert plan.to_run == [neural, direct]

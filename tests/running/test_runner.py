@@ -34,7 +34,7 @@ from llpbench.results.staleness import stale_reasons
 from llpbench.running import runner
 from llpbench.running.display import Display
 from llpbench.running.executors import Listener, Outcome
-from llpbench.running.executors.debug import _Debug
+from llpbench.running.executors.inline import Inline
 from llpbench.running.runner import _RunSummary
 from llpbench.running.schedule import Ended, Job, Schedule
 from llpbench.training import device
@@ -234,11 +234,11 @@ def test_out_of_memory_job_is_retried_alone(tiny_bench: Path, tmp_path: Path, mo
         status = "out-of-memory" if cell.method == "quick-b" or (first and len(seeds) == 3) else "ok"
         return [make_record(cell, seed, status if seed > 0 else "ok") for seed in seeds]  # type: ignore[arg-type]
 
-    class TwoSlots(_Debug):
+    class TwoSlots(Inline):
         slots = 2
 
-    def choose(settings: Any, *_: object) -> tuple[_Debug, str]:
-        return TwoSlots(settings.environment, crowded), ""  # type: ignore[arg-type]
+    def choose(settings: Any, *_: object) -> tuple[Inline, str]:
+        return TwoSlots(settings.environment, crowded, debug=True), ""  # type: ignore[arg-type]
 
     monkeypatch.setattr(runner, "_pick_executor", choose)
     outcome, display = run(tiny_bench, tmp_path, seeds="3", bag_sizes="8")
@@ -260,7 +260,7 @@ def test_job_without_record_is_reported(tiny_bench: Path, tmp_path: Path, monkey
     }
     tried: list[tuple[int, bool, int]] = []
 
-    class Unlucky(_Debug):
+    class Unlucky(Inline):
         def run(self, schedule: Schedule, listener: Listener) -> None:
             while (job := schedule.next()) is not None:
                 size = job.cell.bag_size or 0

@@ -71,19 +71,18 @@ SAMPLES: dict[str, object] = {
     "tune-seed": 77,
     "numbers": "scores,robust",
 }
-"""a value of each option; `study` and `average` exclude --tune, and `set` and `space` have forms of their own"""
+"""a value of each option; `study` and `average` exclude --tune, and `set` has a form of its own"""
 
 
 def test_config_file_accepts_every_flag(tmp_path: Path) -> None:
-    assert SAMPLES.keys() == OPTIONS.keys() - {"study", "average", "set", "space"}
+    assert SAMPLES.keys() == OPTIONS.keys() - {"study", "average", "set"}
     lines = [f"{name} = {json.dumps(value)}" for name, value in SAMPLES.items()]
-    path = config(tmp_path, "\n".join([*lines, "set.dllp.hidden = 64", "space.dllp.dropout = [0.0, 0.1]"]))
+    path = config(tmp_path, "\n".join([*lines, "set.dllp.hidden = 64"]))
     flags = {name: value if isinstance(value, bool) else str(value) for name, value in SAMPLES.items()}
     from_file, from_flags = resolve({}, config=path), resolve({**flags, "set": ("dllp.hidden=64",)})
     assert from_file.set == {"dllp": {"hidden": 64}}
     assert from_flags.set == {"dllp": {"hidden": "64"}}  # its method reads it
-    assert from_file.space == {"dllp": {"dropout": [0.0, 0.1]}}
-    apart: dict[str, object] = {"set": {}, "space": {}, "narrowed": frozenset()}
+    apart: dict[str, object] = {"set": {}, "narrowed": frozenset()}
     assert vars(from_file) | apart == vars(from_flags) | apart
 
 
@@ -167,8 +166,6 @@ def test_conflicting_flags_are_refused(flags: dict[str, Any], named: str) -> Non
         ("compile = 'yes'", "compile in {path} must be true or false, got yes"),
         ("set.dllp = 3", "set in {path} must be METHOD.PARAM=VALUE"),
         ("set.dllp.hidden = [[1]]", "set in {path} must be METHOD.PARAM=VALUE"),
-        ("space.dllp.hidden = []", "space in {path} must be METHOD.PARAM = [LOW, HIGH]"),
-        ("space = 3", "space in {path} must be METHOD.PARAM = [LOW, HIGH]"),
         ("preset = 'slow'", "unknown preset 'slow'. Available: quick, paper."),
         ("preset = []", "unknown preset []. Available: quick, paper."),
         ("seeds = ", "--config {path} is not TOML: Invalid value (at "),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +10,14 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from bench import LLPBench, arguments, as_they_were, make_settings, start
+from bench import LLPBench, arguments, make_settings, start
 from test_runner import Silent
 
 from llpbench.core.cell import Tuning
 from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import TuningRecord
-from llpbench.core.registry import load_plugin
+from llpbench.results.frame import items
 from llpbench.results.journal import FILE, Contents
 from llpbench.running import runner
 from llpbench.running.planning import Plan
@@ -34,16 +33,6 @@ def settings(plugin: Path, out: Path, **flags: Any) -> Settings:
 def run(given: Settings) -> Contents:
     runner.run(given, Silent())
     return Contents.read(given.out / FILE)
-
-
-@pytest.fixture(scope="module")
-def searched(plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run that has only searched."""
-    out = tmp_path_factory.mktemp("searched") / "out"
-    with as_they_were():
-        load_plugin(plugin)
-        run(replace(settings(plugin, out), tune_only=True))
-    return out
 
 
 def without_times(tunings: dict[str, TuningRecord]) -> dict[str, dict[str, Any]]:
@@ -79,15 +68,12 @@ def test_tuned_configuration_runs_on_other_seeds_beside_default(tiny_bench: Path
     assert not summary.incomplete
 
 
-def test_longer_search_continues_shorter(tiny_bench: Path, searched: Path, tmp_path: Path) -> None:
-    out = shutil.copytree(searched, tmp_path / "out")
-    short = Contents.read(out / FILE)
-    assert len(short.tunings) == 4
-    assert not short.records, "only searches were wanted"
-    long = run(replace(settings(tiny_bench, out, tune="9"), tune_only=True))
+def test_longer_search_continues_shorter(tiny_bench: Path, tmp_path: Path) -> None:
+    short = run(settings(tiny_bench, tmp_path))
+    long = run(settings(tiny_bench, tmp_path, tune="9"))
     trials = {name: record["trials"] for name, record in short.tunings.items()}
     new = [record["trials"] for name, record in long.tunings.items() if name not in trials]
-    assert len(new) == 4
+    assert (len(trials), len(new)) == (4, 4)
     assert all(any(longer[:6] == shorter for shorter in trials.values()) for longer in new)
 
 
@@ -128,10 +114,7 @@ def test_resumed_search_after_kill_gives_same_result(tiny_bench: Path, tmp_path:
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        ({"methods": ("bag-mean-linear",), "bag_sizes": (1000,), "tune_only": True}, "bag size 1000 is larger"),
-        ({"space": {"bag-mean-linear": {"strenth": [1.0, 2.0]}}}, "Did you mean strength"),
-        ({"space": {"dllp": {"dropout": [0.0]}}}, "'dllp'.*--methods"),
-        ({"space": {"bag-mean-linear": {"strength": [1.0, 2.0]}}, "tune": None}, "--tune N"),
+        ({"methods": ("bag-mean-linear",), "bag_sizes": (1000,)}, "bag size 1000 is larger"),
         ({"methods": ("bag-share",)}, "bag-share"),
         ({"methods": ("bag-mean-linear",), "set": {"bag-mean-linear": {"strength": 1.0, "model": "ridge"}}}, "--set"),
     ],
@@ -145,16 +128,16 @@ def test_impossible_search_is_refused(tiny_bench: Path, tmp_path: Path, flags: d
     assert str(plan).startswith("2 searches to do (their choices run afterwards), 2 impossible; 2 runs to do")
 
 
-def test_tune_writes_configuration(llpbench: LLPBench, plugin: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)  # set by processes that run tests side by side
-    common = ("--plugin", str(plugin), "--datasets", "tiny", "--out", str(tmp_path), "--executor", "debug")
-    words = ("--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune-regimes", "fine", *common)
-    planned = llpbench("plan", "--tune", "7", *words)
+def test_search_and_plan_show_chosen_configuration(llpbench: LLPBench, plugin: Path, tmp_path: Path) -> None:
+    words = ["--plugin", str(plugin), "--datasets", "tiny", "--out", str(tmp_path), "--executor", "debug", "--no-plots"]
+    words += ["--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune-regimes", "fine", "--tune", "7"]
+    planned = llpbench("plan", *words)
     assert "1 search to do (their choices run afterwards)" in planned.out
-    found = llpbench.succeed("tune", "--tune", "7", *words)
-    assert "bag-mean-linear on tiny" in found.out
-    (file,) = (tmp_path / "tuned").iterdir()
-    assert file.name == "auc-tiny-ordered-16-direct.toml"
+    found = llpbench.succeed("run", *words)
     (record,) = Contents.read(tmp_path / FILE).tunings.values()
-    llpbench.succeed("run", "--config", str(file), "--seeds", "2", *common)
-    assert {each["cell"] for each in Contents.read(tmp_path / FILE).records.values()} == {record["best"]["auc"]["cell"]}
+    chosen = record["best"]["auc"]["params"]
+    changed = items({name: value for name, value in chosen.items() if value != record["spec"]["cell"]["params"][name]})
+    assert changed
+    assert f": {', '.join(sorted(changed))}" in found.err
+    (line,) = (line for line in llpbench("plan", *words).out.splitlines() if f"strength={chosen['strength']}" in line)
+    assert " done " in line

@@ -6,8 +6,7 @@ import math
 import re
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from statistics import median
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from llpbench.report.boards import RUN, Board, entry_label
 from llpbench.report.leaderboard import comparisons
 from llpbench.report.plots import layout
 from llpbench.report.plots.layout import CLEAR, GREY, LONGEST, LOOKS, OPEN, WIDTH, Drawing
-from llpbench.report.statistics import MeanDifference, compared
+from llpbench.report.statistics import MeanDifference
 from llpbench.report.tabulate import Leaderboards
 
 _MOST_LINES = 24
@@ -82,35 +81,6 @@ def _differences(board: Board, name: str) -> Iterator[Drawing]:
         over=verdict.over,
         left_out=verdict.left_out,
         hidden=len(verdict.leads) - len(drawn),
-    )
-
-
-def _pretraining(board: Board, name: str) -> Iterator[Drawing]:
-    """Draw each entry with pretraining minus the same entry without, over datasets (or seeds of a single dataset)."""
-    others = zip(*(board.entries[name] for name in ("method", "encoder", "configuration", "is_tuned")), strict=True)
-    names = [*zip(others, board.entries["pretraining"], strict=True)]
-    plain = {name: entry for entry, (name, pretraining) in enumerate(names) if pretraining == "none"}
-    values = board.sign * board.values()
-    effects = compared(
-        {
-            entry: gains
-            for entry, (name, pretraining) in enumerate(names)
-            if pretraining != "none" and name in plain and (gains := board.paired(values[entry] - values[plain[name]]))
-        }
-    )
-    ordered = sorted(effects.items(), key=lambda effect: -effect[1].points)[:_MOST_LINES]
-    if not ordered:
-        return
-    significant = [entry for entry, effect in ordered if effect.is_significant]
-    yield _of_board(
-        board,
-        name,
-        "pretraining",
-        _figure(board, dict(ordered), significant, "points that pretraining adds"),
-        number=len(ordered),
-        clear=len(significant),
-        middle=median(effect.points for _, effect in ordered),
-        over="datasets" if board.tasks["dataset"].nunique() > 1 else "seeds",
     )
 
 
@@ -200,19 +170,16 @@ def _time(board: Board, name: str) -> Iterator[Drawing]:
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set(xlabel=f"training time of a run ({'CPU ' if by_cpu else ''}seconds)", ylabel=f"mean {_metric_text(board)}")
     _legend(panels.figure)
-    facts = {entry: (names[entry], scores.at[entry, "mean"], words.seconds_text(seconds[entry])) for entry in entries}
     leader = next((entry for entry in board.ranked if entry in entries), entries[0])
-    network = next((facts[entry] for entry in board.networks if entry in entries and entry != leader), None)
     yield _of_board(
         board,
         name,
         "time",
         panels.figure,
-        leader=facts[leader],
-        network=network,
-        shared="" if by_cpu else _shared_text(board, entries),
+        leader=names[leader],
+        score=scores.at[leader, "mean"],
+        seconds=words.seconds_text(seconds[leader]),
         clock="CPU seconds of the process" if by_cpu else "Seconds",
-        others=len(recorded.columns) - len(same),
     )
 
 
@@ -227,24 +194,11 @@ def _pareto_front(cost: Series, value: Series) -> list[Any]:
     return [*points.index[is_first & (points["value"] == best)]]
 
 
-def _counted_runs(board: Board) -> DataFrame:
-    """Return the runs that count."""
-    return board.runs[MultiIndex.from_frame(board.runs[RUN]).isin(board.counting)]
-
-
 def _entries_of_one_machine(board: Board, entries: list[int]) -> list[int]:
-    """Return the entries that ran on the machine (or machines) of most entries."""
-    by_entry = _counted_runs(board).groupby("entry")["machine"]
-    machines = by_entry.agg(lambda names: str(sorted({*names}))).loc[entries]
+    """Return the entries whose runs that count are from the machine (or machines) of most entries."""
+    counted = board.runs[MultiIndex.from_frame(board.runs[RUN]).isin(board.counting)]
+    machines = counted.groupby("entry")["machine"].agg(lambda names: str(sorted({*names}))).loc[entries]
     return [entry for entry in entries if machines[entry] == machines.mode().iat[0]]
-
-
-def _shared_text(board: Board, entries: list[int]) -> str:
-    """Return how many runs shared the device with others: `3 of 12`; "" if none did."""
-    counted = _counted_runs(board)
-    runs = counted["run"][counted["entry"].isin(entries)]
-    shared = sum(board.records[run]["hardware"].get("shared") is True for run in runs)
-    return f"{shared} of {len(runs)}" if shared else ""
 
 
 def _bag_sizes(board: Board, name: str) -> Iterator[Drawing]:
@@ -335,32 +289,32 @@ def _curves(board: Board) -> DataFrame:
 
 def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     """Draw a panel for each bagging of the dataset with most baggings, at one bag size."""
-    places = _places(leaderboards)
-    found = {place: _mean_histogram(bags) for place, (_, bags) in places.items()}
-    histograms = {place: shares for place, shares in found.items() if shares is not None}
+    histograms: dict[_Place, dict[int, FloatArray]] = defaultdict(dict)
+    titles: dict[_Place, str] = {}
+    for board in leaderboards.boards:
+        for run, number, seed in zip(*(board.runs[name] for name in ("run", "task", "seed")), strict=True):
+            task = board.tasks.loc[number]
+            place = task["dataset"], task["bag_size"], task["by"], board.bagging
+            bins = (board.records[run]["bags"].get("histograms") or [[]])[-1]
+            if sum(bins):  # all runs of a seed have the same bags
+                histograms[place].setdefault(seed, np.array(bins) / sum(bins))
+            name = f"bags {task['bags']}" if task["by"] else f"{words.bags_words(board.bagging)}, {task['bags']} rows"
+            titles[place] = words.clean(name)
     drawn = _chosen_places(histograms)
     if not drawn:
         return
+    means = [np.mean([*histograms[place].values()], axis=0) for place in drawn]
     panels = layout.panels(len(drawn), height=2.2, below=0.2, share_y=True)
-    spreads = []
-    for ax, place, (colour, _) in zip(panels.axes, drawn, LOOKS, strict=False):
-        shares, bagging, (task, bags) = histograms[place], place[-1], places[place]
+    for ax, place, shares, (colour, _) in zip(panels.axes, drawn, means, LOOKS, strict=False):
         edges = np.linspace(0, 1, len(shares) + 1)
         ax.stairs(100 * shares, edges, fill=True, facecolor=(colour, 0.25), edgecolor=colour, linewidth=1.2)
-        mean, std = _moments(shares)
-        ax.axvline(mean, color="black", linewidth=1, linestyle="--")
-        at_top: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points", "va": "top"}
-        ax.annotate(f"mean {mean:.2f}", (mean, 1), (4, 0), **at_top)
-        name = words.clean(f"bags {task.bags}" if task.by else words.bags_words(bagging))
-        lines = textwrap.wrap(name, 30, max_lines=2, placeholder=" …")
-        ax.set_title("\n".join([*lines, _size_text(task, bags)]))
+        ax.set_title("\n".join(textwrap.wrap(titles[place], 30, max_lines=2, placeholder=" …")))
         ax.set(xlim=(0, 1), xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"])
-        spreads.append((name, std))
-    panels.axes[0].set_ylim(0, 112 * max(histograms[place].max() for place in drawn))
+    panels.axes[0].set_ylim(0, 105 * max(shares.max() for shares in means))
     panels.label("proportion of the positive class", "% of bags")
     yield Drawing(
         name="proportions",
-        title=words.caption("title_proportions", spreads=spreads),
+        title=words.caption("title_proportions"),
         setting=words.clean(drawn[0][0]),
         caption=words.caption("plot_proportions"),
         figure=panels.figure,
@@ -380,45 +334,6 @@ def _chosen_places(places: Iterable[_Place]) -> list[_Place]:
     most = max(kinds.values(), key=len, default={})
     chosen = sorted(most, key=lambda kind: (_FIRST.index(kind) if kind in _FIRST else len(_FIRST), kind))
     return [most[kind] for kind in chosen[:_MOST_BAGGINGS]]
-
-
-def _size_text(task: Any, bags: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rows of a bag, and the mean number of bags."""
-    numbers = [facts["number"] for facts in bags if facts.get("number")]
-    counted = f", {plural(round(float(np.mean(numbers))), 'bag')}" if numbers else ""
-    if task.is_unequal:
-        return f"{task.least_rows:,} to {task.most_rows:,} rows{counted}"
-    rows = task.least_rows or task.bag_size
-    return f"{rows:,} rows{counted}" if rows else f"unknown sizes{counted}"
-
-
-def _places(leaderboards: Leaderboards) -> dict[_Place, tuple[Any, list[Mapping[str, Any]]]]:
-    """Return each task with facts about its bags, one for each seed: all runs of a seed have the same bags."""
-    tasks: dict[_Place, Any] = {}
-    bags: dict[_Place, dict[int, Mapping[str, Any]]] = defaultdict(dict)
-    for board in leaderboards.boards:
-        of_board = [*board.tasks.itertuples()]
-        for run, number, seed in zip(*(board.runs[name] for name in ("run", "task", "seed")), strict=True):
-            task, facts = of_board[number], board.records[run]["bags"]
-            place = task.dataset, task.bag_size, task.by, board.bagging
-            tasks[place] = task
-            if facts:
-                bags[place].setdefault(seed, facts)
-    return {place: (task, [facts for _, facts in sorted(bags[place].items())]) for place, task in tasks.items()}
-
-
-def _mean_histogram(bags: Iterable[Mapping[str, Any]]) -> FloatArray | None:
-    """Return the share of bags in each bin of the last class's proportion, mean over seeds; None if unknown."""
-    counts = [facts["histograms"][-1] for facts in bags if facts.get("histograms")]
-    shares = [np.array(bins) / sum(bins) for bins in counts if sum(bins)]
-    return np.mean(shares, axis=0) if shares else None
-
-
-def _moments(shares: FloatArray) -> tuple[float, float]:
-    """Return mean and standard deviation of a histogram from 0 to 1, with values in the middle of its bins."""
-    middles = (np.arange(len(shares)) + 0.5) / len(shares)
-    mean = float(np.average(middles, weights=shares))
-    return mean, float(np.sqrt(np.average((middles - mean) ** 2, weights=shares)))
 
 
 def _labels(board: Board, entries: Iterable[int] | None = None, longest: int = LONGEST) -> dict[int, str]:
@@ -483,7 +398,6 @@ KINDS: Mapping[str, Callable[[Board, str], Iterator[Drawing]]] = {
     "time": _time,
     "bag-size": _bag_sizes,
     "reliability": _reliability,
-    "pretraining": _pretraining,
 }
 """Figures of a board by name."""
 

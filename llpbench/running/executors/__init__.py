@@ -1,9 +1,6 @@
 """The contract of executors: they run the jobs of a schedule and report each outcome to a listener.
 
-Each executor is a module of this package, by whose name it is called, and `EXECUTOR` is its class. Its class method
-`make` takes the settings, jobs, `Resources` and `Estimator` of a run; it raises `LLPBenchError` if the executor is
-unavailable or does not fit the settings. All use `Job.run` with the same number of threads, so all give the same
-numbers.
+All use `Job.run` with the same number of threads, so all give the same numbers.
 """
 
 from __future__ import annotations

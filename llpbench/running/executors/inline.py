@@ -1,36 +1,52 @@
-"""The executor that runs one job after the other in a worker process."""
+"""The executor that runs one job after the other: in a worker process, or for debugging in this process."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Self
 
 from llpbench.core.cell import Environment
-from llpbench.running.executors import Listener
+from llpbench.core.text import LOG
+from llpbench.running.executors import Listener, LogHandler
 from llpbench.running.schedule import RunCell, Schedule
-from llpbench.running.settings import Settings
 from llpbench.running.worker import Worker
 
 
-class _Inline:
-    """Executor that runs one job after the other in one worker."""
+class Inline:
+    """Executor that runs one job after the other in one worker, or in this process with `debug`.
 
-    name = "inline"
+    In this process, a debugger can stop in a job, and the traceback of each failure is shown. But a job that takes too
+    long cannot be ended, and code that ends its process ends the whole run.
+    """
+
     slots = 1
 
-    def __init__(self, environment: Environment, run: RunCell | None = None) -> None:
-        self._worker = Worker(environment, run)
-
-    @classmethod
-    def make(cls, settings: Settings, *_: object) -> Self:
-        return cls(settings.environment)
+    def __init__(self, environment: Environment, run: RunCell | None = None, *, debug: bool = False) -> None:
+        self.name = "debug" if debug else "inline"
+        self._environment, self._run, self._debug = environment, run, debug
 
     def run(self, schedule: Schedule, listener: Listener) -> None:
-        with self._worker as worker:
-            worker.start()
+        with _tracebacks(listener.warned) if self._debug else Worker(self._environment, self._run) as worker:
+            if worker is not None:
+                worker.start()
             while (job := schedule.next()) is not None:
                 listener.started(job)
-                listener.notify(job, worker.run_job(job, schedule.limit(job), partial(listener.notify, job)))
+                if worker is None:
+                    listener.notify(job, job.run(self._environment, partial(listener.progressed, job), self._run))
+                else:
+                    listener.notify(job, worker.run_job(job, schedule.limit(job), partial(listener.notify, job)))
 
 
-EXECUTOR = _Inline
+@contextmanager
+def _tracebacks(show: Callable[[str], None]) -> Iterator[None]:
+    """Show the tracebacks of failures, which are logged on level DEBUG, within the block."""
+    handler, level = LogHandler(show), LOG.level
+    LOG.addHandler(handler)
+    LOG.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        LOG.setLevel(level)
+        LOG.removeHandler(handler)

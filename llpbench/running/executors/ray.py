@@ -59,7 +59,7 @@ class _RunningJob:
     started: bool = False
 
 
-class _RayExecutor:
+class RayExecutor:
     """Executor that runs as many jobs as the machine or cluster has room for, each in a worker of its own."""
 
     name = "ray"
@@ -265,9 +265,6 @@ class _RayExecutor:
         while megabytes < (self._megabytes(job) or 0.0):
             megabytes *= 2
         return min(megabytes, self._nodes.least_megabytes)
-
-
-EXECUTOR = _RayExecutor
 
 
 def _require_port(address: str) -> None:
