@@ -308,7 +308,12 @@ def test_direct_methods_see_only_bags_with_known_counts(monkeypatch: pytest.Monk
     counts = np.where(np.arange(len(task.train.sizes))[:, None] == 2, np.nan, task.train.counts)
     declared, seen = METHODS.get("bag-mean-linear"), list[BaggedRows]()
     fit = declared.fit
-    monkeypatch.setattr(declared, "fit", lambda self, train, *given: (seen.append(train), fit(self, train, *given))[1])
+
+    def remembering(self: Any, train: BaggedRows, *given: Any) -> Any:
+        seen.append(train)
+        return fit(self, train, *given)
+
+    monkeypatch.setattr(declared, "fit", remembering)
     assert fit_direct(declared(), 0, replace(task, train=replace(task.train, counts=counts))).status == "ok"
     np.testing.assert_array_equal(seen[0].counts, np.delete(task.train.counts, 2, axis=0))
     assert len(seen[0].bag_of_row) == seen[0].sizes.sum() == task.train.sizes.sum() - task.train.sizes[2]
