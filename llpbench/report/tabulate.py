@@ -60,7 +60,10 @@ def _origin(runs: Sequence[Record]) -> dict[str, str]:
     of_code = {f"{code['commit'][:10]}{', uncommitted changes' * code['dirty']}" for code in codes if code["commit"]}
     commits = plural(len(of_code), "commit") if len(of_code) > _MOST_COMMITS else "; ".join(sorted(of_code))
     versions = sorted({str(code["version"]) for code in codes})
-    devices = {words.device_text(run["hardware"].get("name"), run["hardware"].get("device")) for run in runs}
+    machines = [
+        (words.device_text(each.get("name"), each.get("device")), each) for each in (run["hardware"] for run in runs)
+    ]
+    devices = {f"{name}, {plural(each['threads'], 'thread')} a run" if each else name for name, each in machines}
     return {
         "Runs": f"{len(runs):,}" + f" ({failed:,} failed)" * (failed > 0),
         "Code": f"llpbench {', '.join(versions)}{f' ({commits})' * bool(commits)}",

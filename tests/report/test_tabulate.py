@@ -174,7 +174,7 @@ def test_origin_names_each_source_once() -> None:
         "Runs": "3 (1 failed)",
         "Code": "llpbench 0.1.0 (0123456789; fedcba9876, uncommitted changes)",
         "Libraries": "numpy 2.4.6, torch 2.11.0 and 2.13.0",
-        "Hardware": "EPYC (cpu)",
+        "Hardware": "EPYC (cpu), 1 thread a run",
     }
 
 
