@@ -24,7 +24,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr, ttest_rel
 
+from llpbench.core.bags import BaggedRows
 from llpbench.data.loading import load_table
+from llpbench.data.splits import assign_bags
+from llpbench.data.tasks import build_task
 from llpbench.report.statistics import compared, holm, interval
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
@@ -56,17 +59,30 @@ FEWEST = 12
 def heaviness(numeric: np.ndarray) -> float:
     """Mean over columns of the share of values further than five interquartile ranges from the median."""
     low, middle, high = np.nanquantile(numeric, (0.25, 0.5, 0.75), axis=0)
-    spread = np.where(high > low, high - low, np.inf)
-    return float(np.nanmean(np.abs(numeric - middle) > 5 * spread)) if numeric.size else 0.0
+    between = np.where(high > low, high - low, np.inf)
+    return float(np.nanmean(np.abs(numeric - middle) > 5 * between)) if numeric.size else 0.0
 
 
-def properties(frame: pd.DataFrame, records: pd.DataFrame, data_dir: Path | None) -> pd.DataFrame:
+def spread(bags: BaggedRows) -> float:
+    """Return the variance of bag proportions relative to random bags of the same sizes: 1 if bags carry no information.
+
+    With B bags of m_b rows, N rows in all, and the class proportions pi_c, this is sum_b m_b sum_c (p_bc - pi_c)^2
+    divided by its expectation for randomly assigned rows, sum_c pi_c (1 - pi_c) N (B - 1) / (N - 1).
+    """
+    sizes, prior = bags.sizes, bags.prior
+    rows = sizes.sum()
+    expected = (prior * (1 - prior)).sum() * rows * (len(sizes) - 1) / (rows - 1)
+    return float((sizes[:, None] * (bags.proportions - prior) ** 2).sum() / expected)
+
+
+def properties(frame: pd.DataFrame, bagging: str, bag_size: int, data_dir: Path | None) -> pd.DataFrame:
     """Of each dataset in its bags, by dataset."""
     found = {}
     for name, runs in frame.groupby("dataset"):
         table = load_table(str(name), data_dir, download=False)
         columns = table.numeric.shape[1] + table.categorical.shape[1]
         share = table.row_labels.mean()
+        bags = [build_task(table, assign_bags(table, bagging, bag_size, seed)).bags for seed in runs["seed"].unique()]
         supervised = runs.loc[runs["method"] == LABELLED, "test_auc"].mean()
         found[name] = {
             "training bags": runs["bags"].median(),
@@ -75,7 +91,7 @@ def properties(frame: pd.DataFrame, records: pd.DataFrame, data_dir: Path | None
             "share of numeric columns": table.numeric.shape[1] / columns,
             "far values": heaviness(table.numeric),
             "share of the rarer class": min(share, 1 - share),
-            "variance of proportions over that of random bags": records.loc[name, "spread"],
+            "variance of proportions over that of random bags": np.mean([*map(spread, bags)]),
             "AUC of boosting on labels": supervised,
         }
     return pd.DataFrame(found).T
@@ -106,12 +122,7 @@ def different_pairs(scores: pd.DataFrame) -> list[tuple[str, str]]:
 @click.option("--data-dir", type=click.Path(exists=True, path_type=Path))
 def main(journal: Path, bag_size: int, criterion: str, judges: bool, data_dir: Path | None) -> None:
     """Print the leads and what goes with them, for ordered and for random bags."""
-    records = [*merge(journal_files(str(journal))).records.values()]
-    spreads = pd.DataFrame(
-        [(r["spec"]["dataset"], r["spec"]["bagging"], r["bags"].get("spread")) for r in records if r["status"] == "ok"],
-        columns=["dataset", "bagging", "spread"],
-    )
-    frame = tidy(records, criteria={criterion})
+    frame = tidy([*merge(journal_files(str(journal))).records.values()], criteria={criterion})
     frame = frame[(frame["status"] == "ok") & (frame["classes"] == 2) & (frame["bag_size"] == bag_size)]
     frame = frame[frame["configuration"] == ""]
     if judges:
@@ -126,8 +137,7 @@ def main(journal: Path, bag_size: int, criterion: str, judges: bool, data_dir: P
                 if {one, other} <= {*auc.columns}
             }
         )
-        spread = spreads[spreads["bagging"] == bagging].groupby("dataset")[["spread"]].mean()
-        table = correlations(leads, properties(runs, spread, data_dir))
+        table = correlations(leads, properties(runs, str(bagging), bag_size, data_dir))
         table["star"] = np.where(holm(table["p"].to_numpy()) < 0.05, "*", "")
         click.echo(f"\n{bagging} bags of {bag_size}")
         for lead, values in leads.items():

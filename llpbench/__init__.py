@@ -4,19 +4,21 @@ The front door: whatever an author or a notebook needs comes from here, in one l
 
     from llpbench import Bags, Method, Model, Now, losses, register_method
 
-Names are imported at their first use (`_PLACES`), so importing this package loads neither torch nor pandas.
+Names are imported at their first use (`_PLACE_OF`), so importing this package loads neither torch nor pandas.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llpbench.core import PACKAGE
 from llpbench.core import __version__ as __version__
 
-if TYPE_CHECKING:  # the same names for type checkers; a test compares
+if TYPE_CHECKING:  # `__getattr__` imports these names at run time
     from llpbench.blocks import losses as losses
     from llpbench.core.bags import BaggedRows as BaggedRows
     from llpbench.core.bags import Bags as Bags
@@ -69,35 +71,9 @@ if TYPE_CHECKING:  # the same names for type checkers; a test compares
     from llpbench.tables.number_text import as_numbers as as_numbers
     from llpbench.tables.texts import as_text as as_text
 
-_PLACES: dict[str, tuple[str, ...]] = {
-    "blocks": ("losses",),
-    "core.bags": ("BaggedRows", "Bags", "FloatArray", "IntArray", "Rows", "Schema"),
-    "core.errors": ("LLPBenchError",),
-    "core.method": (
-        *("DirectMethod", "DirectParams", "Member", "Method", "MethodParams", "Now", "Pairs", "Phase", "Predictor"),
-        *("Reports", "Stage"),
-    ),
-    "core.model": ("MLP", "Encoder", "Encoding", "Model", "Network", "Random"),
-    "core.ranges": ("AtLeast", "Choice", "LogUniform", "Uniform", "When"),
-    "core.registry": (
-        *("register_bagging", "register_dataset", "register_encoder", "register_method", "register_suite"),
-    ),
-    "core.tables": ("Table",),
-    "data.baggings": ("grouped", "shuffled"),
-    "data.sources": ("OpenML", "Parquet"),
-    "interactive.loaded": ("Results", "load_results"),
-    "interactive.sweep": ("run",),
-    "owndata.bag_data": ("BagData",),
-    "owndata.choosing": ("choose",),
-    "owndata.classifier": ("LLPClassifier",),
-    "owndata.cross_tables": ("CrossTable", "cross_table"),
-    "tables.number_text": ("as_numbers",),
-    "tables.texts": ("as_text",),
-    "owndata.fitted": ("bag_scorer",),
-}
-"""where each public name stands"""
-
-_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
+_BLOCK = next(node.body for node in ast.parse(Path(__file__).read_bytes()).body if isinstance(node, ast.If))
+_PLACE_OF = {name.name: str(line.module) for line in _BLOCK if isinstance(line, ast.ImportFrom) for name in line.names}
+"""module of each public name: the imports above, which type checkers alone execute"""
 
 
 class _Checkout:
@@ -119,7 +95,7 @@ def __getattr__(name: str) -> Any:
     """A public name, imported at its first use, which may take seconds (torch)."""
     if name not in _PLACE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    place = f"{__name__}.{_PLACE_OF[name]}"
+    place = _PLACE_OF[name]
     value = getattr(importlib.import_module(place), name, None)
     if value is None:  # a module, such as `losses`
         value = importlib.import_module(f"{place}.{name}")

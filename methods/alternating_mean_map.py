@@ -61,7 +61,6 @@ class AlternatingMeanMap(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Alternate until the objective changes by less than 0.001, for at most `rounds` rounds."""
-        train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
         if self.params.start == "laplacian":

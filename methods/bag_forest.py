@@ -214,7 +214,6 @@ class BagForest(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _Forest:
         """Grow one tree after the other, each on bags drawn with replacement."""
-        train = train.where_known()
         bins = RowBins(train.rows, _BINS, _CATEGORIES)
         codes, prior, sizes = bins(train.rows), train.prior, train.sizes
         variance = prior * (1 - prior)

@@ -28,6 +28,7 @@ import numpy as np
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
+from llpbench.blocks.design import some_bags
 from llpbench.blocks.linear import correction
 
 
@@ -66,7 +67,7 @@ class BagGP(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> ProcessPredictor | FittedProcess:
         """Fit the process to shares, with scales chosen by the evidence; then to logits, with the same scales."""
-        train = train.where_known()
+        train = some_bags(train, rng)
 
         def fitted(part: BaggedRows) -> LogitProcess:
             return LogitProcess.of(part, self.params.process, rng)

@@ -22,7 +22,7 @@ from scipy.special import log_softmax, softmax
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, Rows, Schema, register_method
 from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.blocks.bag_process import ProcessSettings
-from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.design import some_bags
 from llpbench.blocks.linear import FlatterLogits, correction
 from llpbench.blocks.trees import TreeLogits, TreeRows, TreeSettings
 from llpbench.core.effects import FeatureEffect
@@ -72,14 +72,14 @@ class BagGPGBDT(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _UnionPredictor:
         """Fit the three models. If rows seem to be chosen by their labels, fit them to halves of the bags, too."""
-        train = train.where_known()
+        train = some_bags(train, rng)
         union = self._union(train, rng)
         return replace(union, flatter=correction(lambda part: self._union(part, rng).logits, train, schema))
 
     def _union(self, train: BaggedRows, rng: np.random.Generator) -> _UnionPredictor:
         """Fit the process, then trees from its posterior, then trees from the prior."""
         process = LogitProcess.of(train, ProcessSettings(), rng)
-        data, counts = TreeRows(train.rows), BagCounts(train)
-        refitted = data.boost_posteriors(counts, process(), TreeSettings(100), self.params.rounds, rng)
-        counted = data.boost_counts(counts, train.prior, TreeSettings(self.params.trees), rng)
+        data = TreeRows(train)
+        refitted = data.boost_posteriors(process(), TreeSettings(100), self.params.rounds, rng)
+        counted = data.boost_counts(TreeSettings(self.params.trees), rng)
         return _UnionPredictor(process, refitted, counted)

@@ -37,7 +37,6 @@ class BagMeanLinear(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Fit one example per bag, weighted by its size relative to the mean size."""
-        train = train.where_known()
         design = OneHot(train.rows, schema)
         means = bag_average(train) @ design(train.rows)
         weights = train.sizes / train.sizes.mean()

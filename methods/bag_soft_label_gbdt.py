@@ -40,7 +40,6 @@ class BagSoftLabelGBDT(DirectMethod):
         """Fit one squared-error regression per class, or a single one with two classes."""
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        train = train.where_known()
         rows_of = BoostingRows(train.rows)
         features, targets = rows_of(train.rows), train.proportions[train.bag_of_row]
         models = [

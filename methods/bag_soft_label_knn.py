@@ -66,7 +66,6 @@ class BagSoftLabelKNN(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _NearestBags:
         """Store the training rows."""
-        train = train.where_known()
         points = Points(train.rows, schema)
         neighbours = min(self.params.neighbours, len(train.bag_of_row))
         targets = train.proportions[train.bag_of_row]

@@ -36,7 +36,6 @@ class BagSoftLabelLinear(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Fit one example per row."""
-        train = train.where_known()
         design = OneHot(train.rows, schema)
         targets, weights = train.proportions[train.bag_of_row], np.ones(len(train.bag_of_row))
         shares = linear_fit(self.params.model, design(train.rows), targets, weights, self.params.strength)

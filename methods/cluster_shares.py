@@ -102,7 +102,6 @@ class ClusterShares(DirectMethod):
         """Fit five clusterings by mini-batch k-means, and the proportions of each by least squares."""
         from sklearn.cluster import MiniBatchKMeans
 
-        train = train.where_known()
         points = Points(train.rows, schema)
         plain, waves = points(train.rows), None
         seen: sparse.csr_array | FloatArray = plain

@@ -73,7 +73,6 @@ class CountBayes(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _NaiveBayes:
         """Run at most `rounds` rounds of EM."""
-        train = train.where_known()
         bins = RowBins(train.rows, _BINS, _CATEGORIES)
         codes, counts, q = bins(train.rows), BagCounts(train), train.proportions[train.bag_of_row]
         sizes = [feature.size for feature in bins.features]

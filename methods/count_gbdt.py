@@ -19,7 +19,7 @@ from typing import Annotated
 import numpy as np
 
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
-from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.design import some_bags
 from llpbench.blocks.trees import TreeProba, TreeRows, TreeSettings
 
 
@@ -48,7 +48,7 @@ class CountGBDT(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
         """Start from the prior. Each step adds one tree per class, or a single one with two classes."""
-        train = train.where_known()
+        train = some_bags(train, rng)
         settings = TreeSettings(
             rounds=self.params.trees,
             leaves=self.params.leaves,
@@ -56,4 +56,4 @@ class CountGBDT(DirectMethod):
             penalty=self.params.penalty,
             least=self.params.least,
         )
-        return TreeProba(TreeRows(train.rows).boost_counts(BagCounts(train), train.prior, settings, rng))
+        return TreeProba(TreeRows(train).boost_counts(settings, rng))

@@ -47,6 +47,5 @@ class CountLinear(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Fit three times by L-BFGS, with a decreasing penalty."""
-        train = train.where_known()
         columns = LinearColumns(self.params.features, train.rows, schema)
         return LinearPredictor(columns, fit_bags(columns(train.rows), train, self.params.loss, self.params.strength))

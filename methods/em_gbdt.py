@@ -20,7 +20,7 @@ import numpy as np
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.blocks.bag_process import ProcessSettings
-from llpbench.blocks.counts import BagCounts
+from llpbench.blocks.design import some_bags
 from llpbench.blocks.trees import TreeProba, TreeRows, TreeSettings
 
 
@@ -49,7 +49,7 @@ class EMGBDT(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> TreeProba:
         """Alternate the two steps of EM."""
-        train = train.where_known()
+        train = some_bags(train, rng)
         if self.params.start == "bag-gp":
             start = LogitProcess.of(train, ProcessSettings(), rng)()
         else:
@@ -57,5 +57,4 @@ class EMGBDT(DirectMethod):
         settings = TreeSettings(
             rounds=self.params.trees, leaves=self.params.leaves, learning_rate=self.params.learning_rate
         )
-        data, counts = TreeRows(train.rows), BagCounts(train)
-        return TreeProba(data.boost_posteriors(counts, start, settings, self.params.rounds, rng))
+        return TreeProba(TreeRows(train).boost_posteriors(start, settings, self.params.rounds, rng))

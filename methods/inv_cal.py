@@ -55,7 +55,6 @@ class InvCal(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Fit one example per bag and one regression per class, or a single regression with two classes."""
-        train = train.where_known()
         columns = LinearColumns(self.params.features, train.rows, schema)
         means = sparse.csr_array(bag_average(train) @ columns(train.rows))
         edge = 1 / train.sizes.sum() if self.params.clip == "rows" else 0.5 / train.sizes[:, None]

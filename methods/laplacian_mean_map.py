@@ -48,7 +48,6 @@ class LaplacianMeanMap(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Solve a linear system over bags, then a convex problem."""
-        train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
         operator = MeanOperator.smooth_over_bags(train, columns, self.params.smoothness)

@@ -45,7 +45,6 @@ class MeanMap(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> LinearPredictor:
         """Solve a small linear system, then a convex problem."""
-        train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
         operator = MeanOperator.of_bags(train, columns, self.params.shrinkage)

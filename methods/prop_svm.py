@@ -79,7 +79,6 @@ class PropSVM(DirectMethod):
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _CalibratedScores:
         """Fit each class against the rest, or once with two classes."""
-        train = train.where_known()
         design = LinearColumns(self.params.features, train.rows, schema)
         columns = design(train.rows)
         scores, curves, anneal = [], [], self.params.start == "random"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.special import expit, log_expit, logit, softmax
@@ -15,8 +14,7 @@ from scipy.special import expit, log_expit, logit, softmax
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
 from llpbench.blocks.components import Components
 from llpbench.blocks.linear import FlatterLogits
-from llpbench.blocks.main_effects import Observed, Precision, main_effects
-from llpbench.blocks.many_rows import BagGroup, BagGroups, NormalEquations
+from llpbench.blocks.main_effects import Observed, main_effects
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.effects import FeatureEffect
 
@@ -28,7 +26,7 @@ class LogitProcess:
     components: Components
     offsets: list[float]
     coefficients: list[list[FloatArray]]
-    observed: Sequence[Observed | Precision]
+    observed: Sequence[Observed]
     """observations in the last linearisation of each output"""
     unexplained: float
     """part of the variance of bags' proportions that features and chance do not explain, from the process on shares"""
@@ -48,8 +46,6 @@ class LogitProcess:
         bag's rows are nearly certain: a step is halved until the objective falls.
         """
         classes = range(1, 2) if len(process.prior) == 2 else range(len(process.prior))
-        if process.sample is not None:
-            return _logits_of_all_bags(process, train, classes)
         found = [_LogitFit(process, train, c).run() for c in classes]
         offsets, coefficients, observed = (list(each) for each in zip(*found, strict=True))
         return LogitProcess(process.components, offsets, coefficients, observed, process.unexplained)
@@ -142,53 +138,6 @@ class _LogitFit:
                 break
         return self.center + bias, [s * each for s, each in zip(self.scales, raw, strict=True)], seen
 
-    def run_in_groups(
-        self, groups: BagGroups, offset: float, coefficients: list[FloatArray], most_steps: int = 4
-    ) -> tuple[float, list[FloatArray], Precision]:
-        """Run from a nearby start. Each step is one pass over the rows, which stores only the noise of each bag."""
-        root = np.sqrt(np.append(self._BIAS, np.repeat(self.scales, self.widths)))
-        now = aim = np.concatenate([[offset - self.center], *(each[:, 0] for each in coefficients)]) / root
-        noise: FloatArray = np.zeros(0)
-        precision: FloatArray = np.zeros((0, 0))
-        before, step = np.inf, 1.0
-        for _ in range(most_steps):
-            moved = now + step * (aim - now)
-            equations, misfits, noises = NormalEquations(), [], []
-            for columns, noise_of_group, targets, misfit in groups(
-                partial(self._seen, weights=root * moved, root=root)
-            ):
-                equations.add(columns, noise_of_group, targets)
-                misfits.append(misfit)
-                noises.append(noise_of_group)
-            new_noise = np.concatenate(noises)
-            # steps are judged with the noise that they were computed with, as in `run`
-            misfit = np.concatenate(misfits) ** 2
-            after = 0.5 * float((misfit / (noise if len(noise) else new_noise)).sum() + moved @ moved)
-            if after >= before:
-                step /= 2
-                continue
-            gained, now, step = before - after, moved, 1.0
-            noise, before = new_noise, 0.5 * float((misfit / new_noise).sum() + moved @ moved)
-            precision, solved = equations.solved()
-            aim = solved[:, 0]
-            if gained < 1e-3 * abs(after):
-                break
-        bias, *weights = root[0] * now[0], *np.split((root * now)[1:, None], np.cumsum(self.widths)[:-1])
-        return self.center + bias, weights, Precision(self.scales, precision)
-
-    def _seen(self, group: BagGroup, weights: FloatArray, root: FloatArray) -> tuple[FloatArray, ...]:
-        """Return columns, noise and targets, linearised at `weights`, and the misfit of each bag's proportion."""
-        parts = np.split(weights[1:], np.cumsum(self.widths)[:-1])
-        values = self.center + weights[0] + group.components.value([part[:, None] for part in parts])[:, 0]
-        p = expit(values)
-        v = p * (1 - p)
-        average, bags = group.mean(v), group.bags
-        noise = np.maximum(average, self.least) / group.sizes + self.known_noise[bags] + self.bag_effects
-        misfit = self.shares[bags] - group.mean(p)
-        target = misfit + group.mean(v * (values - self.center))
-        columns = root * np.hstack([average[:, None], group.features(v)])
-        return columns, noise, target[:, None], misfit
-
     def values(self, raw: Sequence[FloatArray], bias: float) -> FloatArray:
         """Return logits [rows]."""
         coefficients = [s * each for s, each in zip(self.scales, raw, strict=True)]
@@ -202,19 +151,6 @@ class _LogitFit:
         """Return minus the log of likelihood times prior, with fixed noise."""
         penalty = bias**2 / self._BIAS + sum(s * float((w**2).sum()) for s, w in zip(self.scales, raw, strict=True))
         return 0.5 * float(((self.shares - self.means(expit(values))) ** 2 / noise).sum() + penalty)
-
-
-def _logits_of_all_bags(process: FittedProcess, train: BaggedRows, classes: range) -> LogitProcess:
-    """Fit logits to a sample of bags, then refine them in a few steps with all bags."""
-    assert process.sample is not None
-    start = LogitProcess.from_shares(*process.sample)
-    groups = BagGroups(process.components, train)
-    found = [
-        _LogitFit(process, train, label).run_in_groups(groups, offset, coefficients)
-        for label, offset, coefficients in zip(classes, start.offsets, start.coefficients, strict=True)
-    ]
-    offsets, coefficients, precisions = (list(each) for each in zip(*found, strict=True))
-    return LogitProcess(process.components, offsets, coefficients, precisions, process.unexplained)
 
 
 def _solve(columns: FloatArray, diagonal: FloatArray, target: FloatArray) -> FloatArray:

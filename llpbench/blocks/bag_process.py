@@ -23,8 +23,7 @@ import numpy as np
 from llpbench.blocks.components import Components
 from llpbench.blocks.design import as_proba
 from llpbench.blocks.evidence import Evidence, Prior, without_zeros
-from llpbench.blocks.main_effects import Observed, Precision, main_effects
-from llpbench.blocks.many_rows import BagGroups, NormalEquations
+from llpbench.blocks.main_effects import Observed, main_effects
 from llpbench.blocks.side_by_side import side_by_side
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.effects import FeatureEffect
@@ -45,18 +44,11 @@ _LEAST_SHARE = 1e-6
 _MANY_BAGS = 1000
 """with more bags, only a quarter as many pairs are used, to limit the linear algebra"""
 _SMALL_BAG = 64
-"""mean rows of a bag; the search for hyperparameters is brief if many bags have fewer, or if rows are too many"""
-_MANY_ROWS = 600_000
-"""with more rows, everything except the weights is estimated from a sample of bags"""
-_SAMPLE_ROWS = 500_000
-"""approximate number of rows in the sample, which has `_FEWEST_BAGS` to `_MANY_BAGS` bags"""
-_FEWEST_BAGS = 300
+"""mean rows of a bag; the search for hyperparameters is brief if many bags have fewer"""
 _SCORED = 16
 """pairs that a thread scores at once"""
 _BRIEF = 12
 """steps of a brief search"""
-_LARGEST_BAG = 65_536
-"""rows; with a larger bag nothing is sampled, since the pass over all bags could not hold its features in memory"""
 
 
 @dataclass(frozen=True)
@@ -93,11 +85,6 @@ class FittedProcess:
     evidence: Evidence
     unexplained: float
     """part of the variance of bags' proportions that neither features nor chance explain, in the first fit"""
-    sample: tuple[FittedProcess, BaggedRows] | None = None
-    """if there are too many rows: the process fitted to a sample of bags, and these bags. All estimates except the
-    coefficients come from it"""
-    precision: Precision | None = None
-    """precision of the coefficients from all bags, if there is a sample"""
 
     @classmethod
     def of(cls, train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
@@ -126,7 +113,7 @@ class FittedProcess:
         """Return each feature's effect on the share of a class, with uncertainty at the mean hyperparameters."""
         weights = np.concatenate([each[:, label] for each in self.coefficients])
         spread = np.sqrt(self.prior[label] * (1 - self.prior[label]))
-        return main_effects(self.components, weights, self.precision or self._observed(), "share", float(spread))
+        return main_effects(self.components, weights, self._observed(), "share", float(spread))
 
     def _observed(self) -> Observed:
         scales = self.evidence.scales(self.hyperparameters)
@@ -137,23 +124,10 @@ class FittedProcess:
 def _fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:
     """Return the posterior mean of shares. All counts in `train` must be known.
 
-    With more than 600,000 rows, everything except the weights is estimated from randomly drawn bags: about half a
-    million rows, in 300 to 1,000 bags.
+    A brief search for hyperparameters starts from those of the process without pairs.
     """
-    bags = len(train.sizes)
-    most = settings.most_pairs if bags <= _MANY_BAGS else settings.most_pairs // 4
-    settings = replace(settings, most_pairs=most)
-    few = int(np.clip(_SAMPLE_ROWS / train.sizes.mean(), _FEWEST_BAGS, _MANY_BAGS))
-    if len(train.bag_of_row) <= _MANY_ROWS or bags <= few or train.sizes.max() > _LARGEST_BAG:
-        return _fit(train, settings, rng, brief=bags > _MANY_BAGS and train.sizes.mean() < _SMALL_BAG)
-    chosen = np.zeros(bags, dtype=bool)
-    chosen[rng.choice(bags, few, replace=False)] = True
-    some = replace(train, counts=np.where(chosen[:, None], train.counts, np.nan)).where_known()
-    return _with_all_bags(_fit(some, settings, rng, brief=True), some, train)
-
-
-def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator, *, brief: bool) -> FittedProcess:
-    """Fit a process. A `brief` search starts from the hyperparameters of the process without pairs."""
+    many = len(train.sizes) > _MANY_BAGS
+    most_pairs = settings.most_pairs // 4 if many else settings.most_pairs
     components = Components(
         train.rows,
         rng,
@@ -165,10 +139,10 @@ def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator,
     pairs = [(i, j) for i in range(features) for j in range(i + 1, features)]
     start: FloatArray | None = None
     steps = 60 if len(train.sizes) <= settings.averaged_up_to else 30
-    if len(pairs) > settings.most_pairs:
+    if len(pairs) > most_pairs:
         pairs, nearby = _screened(train, components, pairs, settings.confounding_aware)
-        pairs = pairs[: settings.most_pairs]
-        if brief:
+        pairs = pairs[:most_pairs]
+        if many and train.sizes.mean() < _SMALL_BAG:
             start, steps = nearby, _BRIEF
     components.effects += [components.pair(i, j) for i, j in pairs]
     means = components.bag_means(train.bag_of_row, train.sizes)
@@ -188,29 +162,6 @@ def _fit(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator,
     coefficients = [mean.T @ weight for mean, weight in zip(means, weights, strict=True)]
     mean = drawn.mean(axis=0)
     return FittedProcess(components, train.prior, coefficients, mean, evidence, _unexplained(evidence, mean))
-
-
-def _with_all_bags(found: FittedProcess, some: BaggedRows, train: BaggedRows) -> FittedProcess:
-    """Return the process with coefficients from all bags, computed in one pass over them."""
-    evidence, t = found.evidence, found.hyperparameters
-    targets, known = _standardised(train)
-    noise = evidence.diagonal(t, train.sizes, known)
-    scales, components = evidence.scales(t), found.components.on(train.rows)
-    root = np.sqrt(np.repeat(scales, [len(each) for each in found.coefficients]))
-    equations = NormalEquations()
-    groups = BagGroups(components, train)
-    for seen in groups(lambda group: (root * group.features(), noise[group.bags], targets[group.bags])):
-        equations.add(*seen)
-    inner, solved = equations.solved()
-    coefficients = np.split(root[:, None] * solved, np.cumsum([len(each) for each in found.coefficients])[:-1])
-    return replace(
-        found,
-        components=components,
-        prior=train.prior,
-        coefficients=coefficients,
-        sample=(found, some),
-        precision=Precision(scales, inner),
-    )
 
 
 def _unexplained(evidence: Evidence, t: FloatArray) -> float:

@@ -10,7 +10,6 @@ Additive kernels: Duvenaud et al. 2011. Random Fourier features: Rahimi & Recht 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -164,22 +163,6 @@ class Components:
         bins = self._coarse.features[i].size * width
         weights = np.bincount(_pair(self.binned, i, j, width), minlength=bins) / len(self.binned)
         return _Effect((i, j), _centred(np.kron(self._wide[i], self._wide[j]), weights), width)
-
-    def on(self, rows: Rows) -> Components:
-        """Return the same components with `rows` as training rows; all estimates stay the same."""
-        other = copy(self)
-        other.overlaps = self.overlaps
-        other.binned = other._training = self.bin(rows)
-        other._same = other._kept = None
-        return other
-
-    def some(self, rows: IntArray) -> Components:
-        """Return the same components with some of the training rows, in the given order."""
-        other = copy(self)
-        other.binned = other._training = self.binned.rows(rows)
-        other._same = None
-        other._kept = [other.joint_values(chunk) for _, chunk in other.binned.chunks()]
-        return other
 
     def bin(self, rows: Rows) -> _Binned:
         """Return rows as bins."""

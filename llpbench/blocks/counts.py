@@ -62,19 +62,6 @@ class BagCounts:
         values = values if self.weights is None else self.weights * values
         return np.asarray(np.bincount(self.bag_of_row, values, len(self.sizes)), dtype=np.float64)
 
-    def some(self, rows: IntArray, bags: IntArray) -> BagCounts:
-        """Return the counts of some `bags`, in ascending order, with all their `rows`, in any order."""
-        some, place = copy(self), np.zeros(len(self.sizes), dtype=np.int64)
-        place[bags] = np.arange(len(bags))
-        row = np.zeros(len(self.bag_of_row), dtype=np.int64)
-        row[rows] = np.arange(len(rows))
-        some.weights = None if self.weights is None else self.weights[rows]
-        inside = np.isin(self.small, bags)
-        some.bag_of_row, some.sizes, some.counts = place[self.bag_of_row[rows]], self.sizes[bags], self.counts[bags]
-        some.small, padded = place[self.small[inside]], self.rows[inside]
-        some.rows = np.where(padded >= 0, row[padded], -1)
-        return some
-
     def posterior(self, proba: FloatArray) -> FloatArray:
         """Return the posterior [rows, classes] of each row's class, given `proba` [rows, classes] and its bag's counts.
 
@@ -85,17 +72,10 @@ class BagCounts:
         if classes == 2:
             q = self.binary_posterior(proba[:, 1])
             return np.stack([1 - q, q], axis=1)
-        of_row, bags = self.bag_of_row, len(self.sizes)
-        total = np.zeros((bags, classes, classes))
-        for c in range(classes):
-            for d in range(c + 1):
-                total[:, c, d] = total[:, d, c] = -self.sums(proba[:, c] * proba[:, d])
-        sums = np.stack([self.sums(proba[:, c]) for c in range(classes)], axis=1)
-        each = np.arange(classes)
-        total[:, each, each] += sums + self.noise + 1e-9
+        sums, total = self._moments(proba, self.noise, 1e-9)
         # the indicators of a row add up to one, so the last class follows from the others
         solved = np.linalg.solve(total[:, :-1, :-1], (self.counts - sums)[:, :-1, None])[:, :, 0]
-        pull = np.column_stack([solved, np.zeros(bags)])[of_row]
+        pull = np.column_stack([solved, np.zeros(len(sums))])[self.bag_of_row]
         q = (proba * (1 + pull - (proba * pull).sum(axis=1, keepdims=True))).clip(1e-12, 1)
         return np.asarray(q / q.sum(axis=1, keepdims=True))
 
@@ -212,14 +192,14 @@ class BagCounts:
         effects: FloatArray = np.zeros(self.counts.shape) if start is None else start
         precision = np.eye(classes) / spread**2
         for _ in range(50):
-            sums, covariance = self._moments(logits, effects)
+            sums, covariance = self._moments(softmax(logits + effects[self.bag_of_row], axis=1))
             pull, information = self._seen_through_noise(self.counts - sums, covariance)
             gradient = pull - effects / spread**2
             step = np.linalg.solve(information + precision, gradient[:, :, None])[:, :, 0].clip(-2, 2)
             effects = effects + step
             if np.abs(step).max() < 1e-4:
                 break
-        sums, covariance = self._moments(logits, effects)
+        sums, covariance = self._moments(softmax(logits + effects[self.bag_of_row], axis=1))
         information = self._seen_through_noise(self.counts - sums, covariance)[1]
         if self.noise:
             total, lacking = covariance + self.noise * np.eye(classes), self.counts - sums
@@ -241,16 +221,18 @@ class BagCounts:
         weight = np.linalg.solve(covariance + self.noise * np.eye(covariance.shape[-1]), covariance)
         return (weight.transpose(0, 2, 1) @ lacking[:, :, None])[:, :, 0], covariance @ weight
 
-    def _moments(self, logits: FloatArray, effects: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean [bags, classes] and covariance [bags, classes, classes] of counts of independent rows."""
-        proba = softmax(logits + effects[self.bag_of_row], axis=1).T
+    def _moments(self, proba: FloatArray, *variances: float) -> tuple[FloatArray, FloatArray]:
+        """Return mean [bags, classes] and covariance [bags, classes, classes] of counts of independent rows.
+
+        `proba` [rows, classes] are their probabilities. Each count also has independent errors of these `variances`.
+        """
         bags, classes = self.counts.shape
-        sums: FloatArray = np.stack([self.sums(each) for each in proba], axis=1)
+        sums: FloatArray = np.stack([self.sums(each) for each in proba.T], axis=1)
         covariance = np.zeros((bags, classes, classes))
         for c in range(classes):
             for d in range(c + 1):
-                covariance[:, c, d] = covariance[:, d, c] = -self.sums(proba[c] * proba[d])
-        covariance[:, range(classes), range(classes)] += sums
+                covariance[:, c, d] = covariance[:, d, c] = -self.sums(proba[:, c] * proba[:, d])
+        covariance[:, range(classes), range(classes)] += sum(variances, start=sums)
         return sums, covariance
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows, Schema
+from llpbench.core.errors import warn
 from llpbench.core.numbers import NormalScores
 from llpbench.core.ranges import Choice
 
@@ -169,6 +170,23 @@ def _binned(rows: Rows, bins: RowBins) -> Iterator[sparse.csr_array]:
     for codes, feature in zip(bins(rows), bins.features, strict=True):
         if feature.positions is not None:
             yield _one_hot(codes.astype(np.int64), feature.size)[:, :-1]
+
+
+_MOST_ROWS, _FEWEST_BAGS = 600_000, 300
+"""largest number of rows of a fit; smallest number of bags of a sample, which may therefore have more rows"""
+
+
+def some_bags(train: BaggedRows, rng: np.random.Generator) -> BaggedRows:
+    """Return random whole bags with at most 600,000 rows, but at least 300; warn if these are not all bags."""
+    rows, bags = len(train.bag_of_row), len(train.sizes)
+    if rows <= _MOST_ROWS or bags <= _FEWEST_BAGS:
+        return train
+    order = rng.permutation(bags)
+    fitting = int(np.searchsorted(np.cumsum(train.sizes[order]), _MOST_ROWS, side="right"))
+    some = train.some(np.isin(np.arange(bags), order[: max(fitting, _FEWEST_BAGS)]))
+    share = f"{len(some.bag_of_row):,} of {rows:,} rows, in {len(some.sizes):,} of {bags:,} bags"
+    warn("sample", f"fitted to {share}, at random")
+    return some
 
 
 def bag_average(train: BaggedRows) -> sparse.csr_array:

@@ -109,11 +109,10 @@ class Evidence:
         """Return the scales s [components]."""
         return np.asarray(np.exp(self.exponents @ t[: self.n_scale_parameters]))
 
-    def diagonal(self, t: FloatArray, sizes: IntArray | None = None, noise: FloatArray | float = 0.0) -> FloatArray:
-        """Return the diagonal of D [bags]; of other bags if their sizes and noise are given."""
-        unit, known = (self.unit, self.noise) if sizes is None else (1.0 / sizes, noise + _JITTER)
+    def diagonal(self, t: FloatArray) -> FloatArray:
+        """Return the diagonal of D [bags]."""
         effects = np.exp(t[-1]) if self.has_bag_effects else 0.0
-        return np.asarray(np.exp(t[self.n_scale_parameters]) * unit + known + effects)
+        return np.asarray(np.exp(t[self.n_scale_parameters]) * self.unit + self.noise + effects)
 
     def __call__(self, t: FloatArray) -> tuple[float, FloatArray]:
         """Return value and gradient. The value is infinite if C is, or if C is not positive definite numerically."""

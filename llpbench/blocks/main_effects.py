@@ -31,22 +31,6 @@ Variance = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class Precision:
-    """The inverse posterior covariance of components' weights."""
-
-    scales: FloatArray
-    """[components] prior variance of each component's weights"""
-    inner: FloatArray
-    """[others + features, others + features] precision of w / sqrt(scale); the first `others` rows are weights outside
-    all components, such as the offset"""
-
-    def variance(self) -> Variance:
-        """Return a function from [values, features] (phi times the root of the scales) to posterior variances."""
-        factor = np.tril(cho_factor(self.inner, lower=True)[0])
-        return lambda design: (solve_triangular(factor, _others(design, len(factor)).T, lower=True) ** 2).sum(axis=0)
-
-
-@dataclass(frozen=True, eq=False)
 class Observed:
     """Observations of bags (G w plus noise) that determine the posterior of the weights."""
 
@@ -58,27 +42,27 @@ class Observed:
     """[bags] variance of the noise"""
 
     def variance(self) -> Variance:
-        """Return the same function as `Precision.variance`, computed over bags or features, whichever are fewer."""
+        """Return a function from [values, features] (phi times the root of the scales) to posterior variances.
+
+        It is computed over bags or features, whichever are fewer.
+        """
         white = self.columns / np.sqrt(self.noise)[:, None]
         bags, width = white.shape
         inner = white @ white.T if bags <= width else white.T @ white
         inner[np.diag_indices(len(inner))] += 1.0
-        if bags > width:
-            return Precision(self.scales, inner).variance()
         factor = np.tril(cho_factor(inner, lower=True, overwrite_a=True)[0])
 
         def variance(design: FloatArray) -> FloatArray:
+            if bags > width:
+                others = np.zeros((len(design), width - design.shape[1]))
+                whole = np.hstack([others, design]).T
+                return np.asarray((solve_triangular(factor, whole, lower=True) ** 2).sum(axis=0))
             of_feature = np.flatnonzero(design.any(axis=0))  # a feature is part of few components
             crossed = white[:, width - design.shape[1] + of_feature] @ design[:, of_feature].T
             half = solve_triangular(factor, crossed, lower=True)
             return np.asarray(np.maximum((design**2).sum(axis=1) - (half**2).sum(axis=0), 0.0))
 
         return variance
-
-
-def _others(design: FloatArray, width: int) -> FloatArray:
-    """Return `design` with leading zeros for the weights that belong to no component."""
-    return np.hstack([np.zeros((len(design), width - design.shape[1])), design])
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +83,7 @@ class _Cells:
 
 
 def main_effects(
-    components: Components, coefficients: FloatArray, observed: Observed | Precision, scale: Scale, factor: float = 1.0
+    components: Components, coefficients: FloatArray, observed: Observed, scale: Scale, factor: float = 1.0
 ) -> list[FeatureEffect]:
     """Return the main effect of every feature, in their order.
 
@@ -107,7 +91,7 @@ def main_effects(
     ----------
     components : components of the process
     coefficients : [features of all components] posterior mean of w
-    observed : observations or precision for the posterior variance
+    observed : observations for the posterior variance
     scale : scale of the effects
     factor : size of one unit of the process on that scale
     """

@@ -27,6 +27,7 @@ from llpbench.core.text import fault
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import awkward_tables, toy_assignment, toy_table
 from llpbench.encoders.mlp import MLPEncoder, MLPParams
+from llpbench.training.cell_runs import probabilities
 from llpbench.training.cohort import Trainee
 from llpbench.training.declaration import course_faults
 from llpbench.training.device import Machine
@@ -152,7 +153,8 @@ class Subject:
     def learn(self, task: Task, seed: int = 0, epochs: int = EPOCHS, patience: int | None = None) -> _Learned:
         """Train or fit, and predict the test rows. Raises `FaultError` unless the result is a valid prediction."""
         if self.direct:
-            predictor: Predictor = self.method().fit(task.train, task.schema, generator(seed, "training"))
+            known = task.train.where_known()
+            predictor: Predictor = self.method().fit(known, task.schema, generator(seed, "training"))
             proba = _valid(predictor(task.test.rows), task)
             return _Learned(dict.fromkeys(CRITERIA, proba), proba, predictor, {})
         population = self.trained({seed: task}, epochs, patience)
@@ -163,7 +165,8 @@ class Subject:
         z = population.represent(0, kept["l1"][None], task.test.rows)
         if z.ndim != 3 or z.shape[1] != len(task.test.rows.numeric) or not np.isfinite(z).all():
             raise FaultError(f"`represent` must give finite [rows, dim], got shape {z.shape[1:]}")
-        return _Learned(kept, _valid(proba[0], task, sums=True), population, values)
+        require(np.allclose(proba[0].sum(axis=1), 1, atol=1e-4), "probabilities of a row must sum to 1")
+        return _Learned(kept, _valid(proba[0], task), population, values)
 
     @cached_property
     def learned(self) -> _Learned:
@@ -197,13 +200,9 @@ def with_awkward(subject: Any, run: Callable[[Table, Assignment], object], rows:
     return "; ".join(tables)
 
 
-def _valid(proba: FloatArray, task: Task, sums: bool = False) -> FloatArray:
-    """Return predictions [rows, classes], if they are valid; `sums`: rows must sum to 1."""
-    expected = (len(task.test.rows.numeric), task.schema.classes)
-    require(proba.shape == expected, f"predictions must be of shape {expected}, got {proba.shape}")
-    require(bool(np.isfinite(proba).all()), "predictions are not finite")
-    low, high = float(proba.min()), float(proba.max())
-    require(low >= -1e-6 and high <= 1 + 1e-6, f"predictions must lie in [0, 1], got {low:.3g} to {high:.3g}")
-    total = proba.sum(axis=1)
-    require(not sums or np.allclose(total, 1, atol=1e-4), f"probabilities of a row must sum to 1, got {total[0]}")
-    return proba
+def _valid(proba: FloatArray, task: Task) -> FloatArray:
+    """Return predictions [rows, classes], if they are valid."""
+    try:
+        return probabilities(proba, len(task.test.rows.numeric), task.schema.classes)
+    except ValueError as error:
+        raise FaultError(str(error)) from None

@@ -292,5 +292,5 @@ class DirectMethod:
         self.params = params if params is not None else self.Params()
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        """Fit to bags and return a predictor. All randomness comes from `rng`."""
+        """Fit to bags with known counts and return a predictor. All randomness comes from `rng`."""
         raise NotImplementedError

@@ -127,8 +127,6 @@ class _BagFacts(TypedDict):
     validation: Count
     test: Count
     histograms: list[Annotated[list[Count], Field(min_length=PROPORTION_BINS, max_length=PROPORTION_BINS)]]
-    spread: NotRequired[Size | None]
-    separation: NotRequired[Size | None]
     dropped: NotRequired[Count]
     pooled: NotRequired[Count]
 
@@ -276,8 +274,9 @@ class Record(TypedDict):
     - `number` of training bags, their `sizes` (smallest, median, largest)
     - `validation` and `test`: numbers of validation and test bags
     - `histograms`: for each class, numbers of training bags by proportion, in `PROPORTION_BINS` equal bins of [0, 1]
-    - `spread` of the proportions of bags and `separation` of their features (`training/stamp.py`); null for one bag
     - if sizes of bags are limited: training rows in bags outside the limits, `dropped` or `pooled` into other bags
+
+    Records of older versions also have `spread` and `separation`.
     """
     versions: dict[str, str | None]
     """versions of method, dataset, bagging and encoder (`core.provenance`); null if there is none, or unknown

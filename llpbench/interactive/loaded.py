@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,39 +16,15 @@ from llpbench.core.text import hint, plural, some_of
 from llpbench.results.frame import tidy
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from pandas import DataFrame
 
     from llpbench.report.boards import Board
+    from llpbench.report.plots.layout import Drawing
     from llpbench.report.publishing import Published
     from llpbench.report.tabulate import Leaderboards
     from llpbench.results.journal import Contents
 
 Source = str | PathLike[str]
-
-
-@dataclass(frozen=True)
-class _Picture:
-    """A plot, which a notebook shows by itself."""
-
-    title: str
-    caption: str
-    figure: Figure
-    """matplotlib figure, free to change; it contains the title and the caption"""
-
-    def save(self, path: Source) -> None:
-        """Write the plot as PNG, SVG or PDF, by the suffix of `path`."""
-        from llpbench.report.plots.layout import save_figure
-
-        save_figure(lambda: self.figure, Path(path))
-
-    def __repr__(self) -> str:
-        return f"<llpbench plot: {self.title}>"
-
-    def _repr_png_(self) -> bytes:
-        file = io.BytesIO()
-        self.figure.savefig(file, format="png", dpi=110)
-        return file.getvalue()
 
 
 @dataclass(frozen=True)
@@ -121,44 +96,23 @@ class Results:
     ) -> DataFrame:
         """Return one board as numbers: a row for each entry (method, encoder, pretraining and configuration).
 
-        Ranked entries come first, then those that lack runs (their `rank` and means are missing), then those trained on
-        labels (`role` "ceiling" or "supervised"). AUC and other rates are times 100, unlike in `frame`; `gain` is the
-        difference to the floor. Intervals (`_low`, `_high`) are of 95 %. `frame.attrs["title"]` names the board.
+        Ranked entries come first, then those trained on labels (`role` "ceiling" or "supervised") and those that lack
+        runs. Columns are those of `boards.csv`: a word for the column of the board and a word for its part. AUC and
+        other rates are times 100, unlike in `frame`. Intervals (`_low`, `_high`) are of 95 %. `frame.attrs["title"]`
+        names the board.
 
         `criterion`: what chose the epochs; the default needs no labels of rows.
 
         `bagging`, `epochs`: which board, if the criterion has several; the default
         is the one with most runs. Boards of runs with `max_bags=13` have a bagging such as "13 ordered". All runs in
         bags of natural keys share the board "natural" (tested on other bags: "natural:split=bags"). `metric`: what
-        entries are ranked by, and the beginning of its columns' names. Raises `LLPBenchError` if there is no such
-        board.
+        entries are ranked by. Raises `LLPBenchError` if there is no such board.
         """
-        from pandas import DataFrame, array
-
         from llpbench.report.overview import Standings
 
         boards = self.leaderboards if metric == "auc" else self.ranked_by(metric)
-        board = self._board(criterion, bagging, epochs, boards)
-        order = _ceilings_last(board)
-        standings = Standings.of(board)
-        found, entries, name = standings.lines.loc[order], board.entries.loc[order], metric.replace("-", "_")
-        numbers = {
-            **{f"{name}_{part}": found[part] for part in ("mean", "std", "n")},
-            **{f"rank_{part}": found[f"interval_{part}"] for part in ("low", "high")},
-            "gain": found["floor_points"],
-            **{f"gain_{part}": found[f"floor_{part}"] for part in ("low", "high")},
-            "seconds": found["seconds"],
-        }
-        frame = DataFrame(
-            {
-                "rank": array([*entries["rank"]], dtype="Int64"),
-                **{part: [*entries[part]] for part in _NAMES},
-                "role": [*entries["mark"]],
-                **{key: values.astype(float).to_numpy() for key, values in numbers.items()},
-            }
-        )
-        whole = [f"{name}_n", "rank_low", "rank_high"]
-        frame[whole] = frame[whole].astype("Int64")
+        standings = Standings.of(self._board(criterion, bagging, epochs, boards))
+        frame = standings.lines.sort_values("rank", kind="stable", ignore_index=True)
         frame.attrs["title"] = standings.title
         return frame
 
@@ -186,8 +140,10 @@ class Results:
         criterion: str | None = None,
         bagging: str | None = None,
         epochs: int | None = None,
-    ) -> _Picture:
+    ) -> Drawing:
         """Return a plot of the report by its kind: `bag-size`, `time`, `differences`, `robustness`, ...
+
+        A notebook shows it by itself. `figure` is the matplotlib figure, free to change; it has title and caption.
 
         The board is chosen as in `leaderboard`. Raises `LLPBenchError` if there is none, and names the available
         boards.
@@ -203,7 +159,7 @@ class Results:
             )
         drawings = proportions(boards) if kind == "proportions" else KINDS[kind](board, "")
         if (drawing := Drawing.captioned(drawings)) is not None:
-            return _Picture(drawing.title, drawing.caption, drawing.figure)
+            return drawing
         left_out = f" The table of published results leaves out {self._omitted}." if self._omitted else ""
         raise LLPBenchError(f"these results have too few runs for plot {kind!r}.{left_out}")
 
@@ -230,18 +186,16 @@ class Results:
             same = criterion in (None, board.criterion.name) and bagging in (None, board.bagging)
             if same and epochs in (None, (board.protocol or {}).get("epochs")):
                 return board
-        every = self.leaderboards.boards
+        asked = {"criterion": criterion, "bagging": bagging, "epochs": epochs}
+        wanted = ", ".join(f"{name}={value!r}" for name, value in asked.items() if value is not None)
+        is_metric = criterion in METRICS and criterion not in BOARD_CRITERIA
         found = [
             f"{board.criterion.name} {board.bagging!r} ({(board.protocol or {}).get('epochs', 'no')} epochs)"
-            for board in every
+            for board in self.leaderboards.boards
         ]
-        near = hint(criterion or "", {board.criterion.name for board in every} - {criterion})
-        if criterion in METRICS and criterion not in BOARD_CRITERIA:
-            near = f"It is a metric: use metric={criterion!r}. "
-        near = near or hint(bagging or "", {board.bagging for board in every} - {bagging})
         raise LLPBenchError(
-            f"these results have no board with {_asked(criterion=criterion, bagging=bagging, epochs=epochs)}. "
-            f"{near}Available: {', '.join(some_of(found, _MOST_BOARDS)) or 'none'}."
+            f"these results have no board with {wanted}. {f'Use metric={criterion!r}. ' if is_metric else ''}"
+            f"Available: {', '.join(some_of(found, _MOST_BOARDS)) or 'none'}."
         )
 
     def __len__(self) -> int:
@@ -251,7 +205,7 @@ class Results:
         lines = [self._heading(), *self.warnings]
         if self.leaderboards.boards:
             board = self.leaderboard()
-            best = board.drop(columns=["auc_n", "seconds"]).head(_MOST_ENTRIES).astype(object).fillna("")
+            best = board[[*_SHOWN]].head(_MOST_ENTRIES).astype(object).fillna("")
             lines += [board.attrs["title"], best.to_string(index=False, float_format="{:.1f}".format)]
         return "\n".join(lines)
 
@@ -272,16 +226,8 @@ _MOST_BOARDS, _MOST_ENTRIES = 10, 10
 _NAMES = ("method", "encoder", "pretraining", "configuration")
 """Columns that identify an entry."""
 
-
-def _asked(**options: object) -> str:
-    """Return arguments as they were written, without None."""
-    return ", ".join(f"{name}={value!r}" for name, value in options.items() if value is not None)
-
-
-def _ceilings_last(board: Board) -> list[int]:
-    """Return the entries: those trained on labels come after the others, incomplete ones at the end."""
-    ceilings = {*board.entries.index} - {*board.learners}
-    return sorted(board.entries.index, key=lambda n: (n in ceilings, n in ceilings and n not in board.complete))
+_SHOWN = ("rank", *_NAMES, "role", "mean", "std", "interval_low", "interval_high", "floor_points")
+"""Columns of a board that a notebook shows."""
 
 
 def load_results(*sources: Source | Iterable[Source]) -> Results:

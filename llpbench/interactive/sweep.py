@@ -36,7 +36,7 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
     >>> import llpbench
     >>> out = tempfile.mkdtemp()
     >>> results = llpbench.run(methods="bag-share", datasets="adult", seeds=1, executor="debug", out=out)
-    >>> results.leaderboard()["auc_mean"].tolist()
+    >>> results.leaderboard()["mean"].tolist()
     [50.0]
     """
     from llpbench.running import runner

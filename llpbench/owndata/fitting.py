@@ -130,7 +130,7 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
         streams = (generator(self.random_state, "training", *([copy] if copy else [])) for copy in range(ensemble))
         small = len(train.bag_of_row) <= _SMALL
         with _own_code(self._method), background() if small else nullcontext():
-            members = [declared(own).fit(train, schema, rng) for rng in streams]
+            members = [declared(own).fit(train.where_known(), schema, rng) for rng in streams]
         return members[0] if ensemble == 1 else MeanPredictor(members)
 
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:

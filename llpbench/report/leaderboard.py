@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from pandas import DataFrame, Series, isna, read_csv
@@ -38,8 +38,6 @@ _DRAWS = 400
 
 _DEVICE = MACHINE.index("device")
 
-T = TypeVar("T")
-
 Compute = Callable[[Board], DataFrame]
 """Function that returns the parts of a column by entry. Missing entries and NaN are unknown."""
 
@@ -65,26 +63,20 @@ class LeaderboardColumn:
     """whether the page shows it without a click"""
 
     def computed(self, board: Board) -> DataFrame:
-        """Return its parts by entry. Raises `LLPBenchError` for an error in a plugin's code."""
+        """Return its parts by entry. Raises `LLPBenchError` if the column's code fails."""
         return self._call(lambda: self.compute(board).reindex(columns=self.parts))
 
-    def _call(self, function: Callable[[], T]) -> T:
-        """Return the result of a function. The error of a plugin becomes one line."""
+    def _call(self, function: Callable[[], Any]) -> Any:
         try:
             return function()
         except Exception as error:
-            if self._is_built_in:
-                raise
             file = getattr(sys.modules.get(self.compute.__module__), "__file__", None) or self.compute.__module__
             raise LLPBenchError(f"leaderboard column {self.key!r} ({file}) failed: {fault(error, file)}.") from error
 
     def explained(self, board: Board) -> str:
         """Return the caption."""
-        return words.caption(f"column_{self.key}", board.metric) if self._is_built_in else self.caption
-
-    @property
-    def _is_built_in(self) -> bool:
-        return self.compute.__module__ == __name__
+        is_built_in = self.compute.__module__ == __name__
+        return words.caption(f"column_{self.key}", board.metric) if is_built_in else self.caption
 
     def heading(self, metric: str) -> Heading:
         """Return the heading on a board ranked by a metric (its title)."""

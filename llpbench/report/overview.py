@@ -185,7 +185,7 @@ def _lines(board: Board) -> DataFrame:
         "compared_over": comparisons(board).over,
     }
     names = ["rank", "mark", "method", "kind", "encoder", "pretraining", "configuration"]
-    lines = DataFrame({**of_board, **board.entries[names].rename(columns={"mark": "role"})})
+    lines = DataFrame({**of_board, **board.entries[names].rename(columns={"mark": "role"})}).astype({"rank": "Int64"})
     for column in COLUMNS.values():
         values = column.computed(board)
         for part, name in zip(column.parts, column.names, strict=True):

@@ -304,7 +304,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     """
     clock, cpu = time.perf_counter(), time.process_time()
     try:
-        predictor = method.fit(task.train, task.schema, generator(seed, "training"))
+        predictor = method.fit(task.train.where_known(), task.schema, generator(seed, "training"))
         cpu_fitted = time.process_time()
         if not callable(predictor):
             what = f"must return a predictor, a function of rows, got {type(predictor).__name__}"

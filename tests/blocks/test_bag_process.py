@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from scipy.stats import multivariate_normal
 
-from llpbench.blocks import bag_process, many_rows
 from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process, _hmc
 from llpbench.blocks.components import Components
@@ -421,62 +420,3 @@ def test_effects_have_names_units_and_categories() -> None:
     (robust,) = Scaler(numbers, np.zeros((2, 0), np.int64), [], "robust").named([number], ["age", "income"], [])
     assert robust.edges is not None
     assert_allclose(_RobustScores(numbers)(np.column_stack([robust.edges] * 2))[:, 0], number.edges, atol=1e-4)
-
-
-def ragged_train(classes: int = 2) -> tuple[BaggedRows, FloatArray]:
-    """Rows of bags of 5 to 14 in no order, and the probability of the last class."""
-    rng = np.random.default_rng(0)
-    sizes = rng.integers(5, 15, 240)
-    numbers = rng.normal(size=(sizes.sum(), 2))
-    codes = rng.integers(1, 4, (sizes.sum(), 1))
-    probability = expit(1.5 * numbers[:, 0] + (codes[:, 0] == 2) - 0.5)
-    labels = (rng.random(len(numbers)) < probability) * (classes - 1)
-    if classes == 3:
-        labels[rng.random(len(labels)) < 0.3] = 1
-    bags = np.split(rng.permutation(sizes.sum()), np.cumsum(sizes)[:-1])
-    counts = [np.bincount(labels[bag], minlength=classes) for bag in bags]
-    rows = rows_of(numbers.tolist(), codes.tolist())
-    return in_bags(rows, [bag.tolist() for bag in bags], [each.tolist() for each in counts]), probability
-
-
-@pytest.fixture
-def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups of a few bags, and a few groups an equation."""
-    monkeypatch.setattr(many_rows, "_ROWS", 60)
-    monkeypatch.setattr(many_rows, "_BAGS", 25)
-
-
-@pytest.mark.usefixtures("small_groups")
-@pytest.mark.parametrize("classes", [2, 3])
-def test_shares_and_logits_in_groups_are_those_of_all_bags_at_once(classes: int) -> None:
-    train, _ = ragged_train(classes)
-    process = _fit_process(train, SETTINGS, np.random.default_rng(0))
-    grouped = bag_process._with_all_bags(process, train, train)  # as if they were of a sample that is all bags
-    at_once, found = (LogitProcess.from_shares(each, train) for each in (process, grouped))
-    assert_allclose(found(), at_once(), atol=0.05)  # both stop where little is gained
-    for one, other in zip(found.effects(0), at_once.effects(0), strict=True):
-        assert_allclose(one.std, other.std, rtol=0.02)
-    assert_allclose(grouped.shares(), process.shares(), atol=1e-5)
-    for ours, theirs in zip(grouped.effects(), process.effects(), strict=True) if classes == 2 else ():
-        assert_allclose(ours.values, theirs.values, atol=1e-5)
-        assert_allclose(ours.std, theirs.std, rtol=1e-3)
-
-
-@pytest.mark.usefixtures("small_groups")
-def test_many_rows_are_fitted_from_a_sample_of_bags_and_then_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bag_process, "_MANY_ROWS", 1000)
-    monkeypatch.setattr(bag_process, "_SAMPLE_ROWS", 1000)
-    monkeypatch.setattr(bag_process, "_FEWEST_BAGS", 100)
-    train, probability = ragged_train()
-    process = _fit_process(train, SETTINGS, np.random.default_rng(0))
-    assert process.sample is not None
-    some = process.sample[1]
-    assert len(some.sizes) == int(1000 / train.sizes.mean())
-    logits = LogitProcess.from_shares(process, train)
-    of_sample = LogitProcess.from_shares(*process.sample)
-    errors = [np.abs(expit(each(train.rows)[:, 1]) - probability).mean() for each in (logits, of_sample)]
-    assert errors[0] < 0.06
-    assert errors[0] < errors[1]
-    assert_allclose(logits(), logits(train.rows), atol=1e-6)  # in batches of other sizes
-    effects, of_some = logits.effects(), of_sample.effects()
-    assert all(one.undetermined < other.undetermined for one, other in zip(effects, of_some, strict=True))

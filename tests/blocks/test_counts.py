@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 from bagged import in_bags, repeated, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
-from llpbench.blocks import distinct, trees
+from llpbench.blocks import design, distinct
 from llpbench.blocks import distinct as module
 from llpbench.blocks.components import Components
 from llpbench.blocks.counts import BagCounts, _poisson_binomial
+from llpbench.blocks.design import some_bags
 from llpbench.blocks.distinct import Distinct
 from llpbench.blocks.side_by_side import side_by_side, with_workers, workers
 from llpbench.blocks.trees import TreeRows, TreeSettings, _in_background, _later, background
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
+from llpbench.core.errors import LLPBenchWarning
 
 
 def rows(number: int, values: int) -> Rows:
@@ -190,78 +192,39 @@ def test_posteriors_and_effects_follow_counts(classes: int, monkeypatch: pytest.
     assert cells.weights.sum() == 3000
 
 
-BAGS, SIZE = 300, 10
-FEW = TreeSettings(60)
-
-
-def some_train(classes: int = 2) -> tuple[BaggedRows, FloatArray]:
-    """Rows in bags in no order, one with a category of its own and one with a missing number, and the logit."""
+def test_large_table_is_replaced_by_random_whole_bags(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    count = BAGS * SIZE
-    numbers, codes = rng.normal(size=(count, 2)), rng.integers(1, 4, (count, 1))
-    codes[1234], numbers[77, 1] = 9, np.nan
-    logit = 2 * numbers[:, 0] + 1.5 * (codes[:, 0] == 2) - 0.5
-    labels = (rng.random(count) < expit(logit)) * (classes - 1)
-    labels[rng.random(count) < 0.1 * (classes - 2)] = 1
-    bags = rng.permutation(count).reshape(BAGS, SIZE).tolist()
-    counts = [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags]
-    return in_bags(rows_of(numbers.tolist(), codes.tolist()), bags, counts), logit
+    sizes = rng.integers(1, 20, 300)
+    bag_of_row = rng.permutation(np.repeat(np.arange(300), sizes))
+    bags = [np.flatnonzero(bag_of_row == bag).tolist() for bag in range(300)]
+    train = in_bags(rows_of(bag_of_row[:, None].tolist()), bags, [[size, 0] for size in sizes.tolist()])
+    monkeypatch.setattr(design, "_MOST_ROWS", 1000)
+    assert some_bags(train, rng) is train, "too few bags"
+    monkeypatch.setattr(design, "_FEWEST_BAGS", 10)
+    with pytest.warns(LLPBenchWarning, match=rf"fitted to [\d,]+ of {sizes.sum():,} rows, in \d+ of 300 bags"):
+        some = some_bags(train, rng)
+    numbers = some.rows.numeric[:, 0].astype(int)
+    assert 980 < len(numbers) <= 1000
+    assert_array_equal(some.counts[:, 0], sizes[np.unique(numbers)])
+    assert_array_equal(numbers, np.unique(numbers)[some.bag_of_row])
+    assert np.ptp(numbers) > 250, "bags in a row may have much in common"
+    monkeypatch.setattr(design, "_FEWEST_BAGS", 200)
+    with pytest.warns(LLPBenchWarning):
+        assert len(some_bags(train, rng).sizes) == 200, "more rows for enough bags"
 
 
-@pytest.fixture
-def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three parts of 100 bags."""
-    monkeypatch.setattr(trees, "_ONE_PART", BAGS * SIZE - 1)
-    monkeypatch.setattr(trees, "_PART_ROWS", 500)
-    monkeypatch.setattr(trees, "_PART_BAGS", 100)
-
-
-@pytest.mark.usefixtures("in_parts")
-def test_tree_parts_are_whole_bags_and_repeatable() -> None:
-    train, _ = some_train()
-    parts = TreeRows(train.rows).parts(train.bag_of_row, BAGS)
-    assert [len(part.bags) for part in parts] == [100, 100, 100]
-    assert sorted(np.concatenate([part.bags for part in parts])) == list(range(BAGS))
-    for part in parts:
-        assert_array_equal(part.rows, np.flatnonzero(np.isin(train.bag_of_row, part.bags)))
-        assert part.data.num_row() == len(part.rows)
-    again = TreeRows(train.rows).parts(train.bag_of_row, BAGS)
-    assert_array_equal([part.bags for part in parts], [part.bags for part in again])
-    assert np.ptp(parts[0].bags) > 150, "bags in a row may have much in common"
-
-
-@pytest.mark.usefixtures("in_parts")
-def test_parts_learn_from_all_bags() -> None:
-    train, logit = some_train()
-    start = np.zeros((len(logit), 2))
-    data, counts = TreeRows(train.rows), BagCounts(train)
-    some = train.some(np.isin(np.arange(BAGS), data.parts(train.bag_of_row, BAGS)[0].bags))
-    alone, of_some = TreeRows(some.rows), BagCounts(some)
-    for boost in (
-        lambda data, counts, prior, _: data.boost_counts(counts, prior, FEW, np.random.default_rng(0)),
-        lambda data, counts, _, start: data.boost_posteriors(counts, start, FEW, 3, np.random.default_rng(0)),
-    ):
-        found = boost(data, counts, train.prior, start)
-        of_part = boost(alone, of_some, some.prior, start[: len(some.bag_of_row)])
-        correlations = [np.corrcoef(each(train.rows)[:, 1], logit)[0, 1] for each in (found, of_part)]
-        assert correlations[0] > 0.75
-        assert correlations[0] > correlations[1] + 0.02
-
-
-@pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_trees_of_distinct_rows_equal_trees_of_all(classes: int, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trees_of_distinct_rows_equal_trees_of_all(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     train = repeated(classes)
     start = np.random.default_rng(1).normal(size=(5, classes))[train.rows.categorical[:, 0]]
     found = []
     for least in (100_000, 1000):
         monkeypatch.setattr(distinct, "_FEWEST_ROWS", least)
-        monkeypatch.setattr(trees, "_number_of_parts", lambda *_: parts)
-        data, counts = TreeRows(train.rows), BagCounts(train)
-        refitted = data.boost_posteriors(counts, start, TreeSettings(12), 2, np.random.default_rng(0))
-        counted = data.boost_counts(counts, train.prior, TreeSettings(12), np.random.default_rng(0))
+        data = TreeRows(train)
+        refitted = data.boost_posteriors(start, TreeSettings(12), 2, np.random.default_rng(0))
+        counted = data.boost_counts(TreeSettings(12), np.random.default_rng(0))
         found.append([each(train.rows) for each in (refitted, counted)])
-        assert (data._parts[0].data.num_row() < 20) == (least == 1000)
+        assert (data.data.num_row() < 20) == (least == 1000)
     assert_allclose(found[1], found[0], atol=1e-4)
     assert np.std(found[0][0]) > 0.1
 

@@ -245,14 +245,6 @@ def ranking(method: Mean, weights: FloatArray, rng: np.random.Generator) -> Pred
     return predict
 
 
-class Trusting(Mean):
-    """Adds counts up that are NaN where they are suppressed."""
-
-    def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        scored, share = super().fit(train, schema, rng), train.counts.sum(axis=0) / train.counts.sum()
-        return lambda rows: scored(rows) * 0 + share
-
-
 class Weights:
     """Scores that are linear in the numbers, and lost on the way to the disk."""
 
@@ -319,7 +311,6 @@ LOST = bad(Mean, fit=lambda _, train, schema, __: Weights(np.eye(train.rows.nume
         ("not_a_number", loss_of(lambda loss, *_: loss.nan_to_num()), "parameters of NaN passed for a result"),
         ("together", COUNTING, "weights differ by"),
         ("suppressed", loss_of(matching_the_prior_of_suppressed_bags), "use losses.masked_mean(each, bags.known)"),
-        ("suppressed", Trusting, "predictions are not finite"),
         ("global_state", predictor_of(careless), "learning and predicting change torch's default dtype; results"),
         ("rows_alone", predictor_of(ranking), "predictions of a row depend on the rows beside it"),
         ("rows_alone", bad(DLLP, log_proba=centred), "predictions of a row depend on the rows beside it"),

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from llpbench.core.bags import BaggedRows, Rest, Rows
+from llpbench.core.bags import BaggedRows, Rest
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS, register_bagging
 from llpbench.core.tables import Table
@@ -21,7 +21,6 @@ from llpbench.data.loading import load_table
 from llpbench.data.splits import PARTS, TableFacts, _limited, _split_bags, _split_rows, assign_bags, require_possible
 from llpbench.data.tasks import Scaler, build_task
 from llpbench.data.toy import toy_table
-from llpbench.training.stamp import _separation, _spread
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
 
@@ -389,6 +388,13 @@ def test_options_take_the_type_of_their_default(table: Table) -> None:
             parse_bagging(f"optional:{wrong}")
 
 
+def spread(bags: BaggedRows) -> float:
+    """Return the variance of bag proportions relative to its expectation for random bags of the same sizes."""
+    sizes, prior = bags.sizes, bags.prior
+    expected = (prior * (1 - prior)).sum() * sizes.sum() * (len(sizes) - 1) / (sizes.sum() - 1)
+    return float((sizes[:, None] * (bags.proportions - prior) ** 2).sum() / expected)
+
+
 @pytest.mark.parametrize(
     ("bagging", "size"), [("kmeans:clusters=10", None), ("principal-component", 16), ("dirichlet:alpha=2.0", 16)]
 )
@@ -396,9 +402,7 @@ def test_made_bags_repeat_with_seed_and_have_larger_spread_than_random_bags(bagg
     table = toy_table(rows=2000)
     first, again, other = (assign_bags(table, bagging, size, seed) for seed in (0, 0, 1))
     assert first.manifest == again.manifest != other.manifest
-    found = _spread(build_task(table, first).bags)
-    assert found is not None
-    assert found > 3
+    assert spread(build_task(table, first).bags) > 3
 
 
 def test_standardised_numbers_and_frequent_categories_have_mean_0_and_std_1() -> None:
@@ -455,43 +459,17 @@ def test_proportions_have_variance_of_dirichlet() -> None:
 
 def test_features_do_not_affect_dirichlet_bags() -> None:
     table = toy_table(rows=4000)
-    table.numeric[:] = np.random.default_rng(0).normal(size=table.numeric.shape)
-    table.categorical[:] = 0
-    found = _separation(build_task(table, assign_bags(table, "dirichlet:alpha=0.5", 20, 0)).bags)
-    assert found == pytest.approx(1 + 1 / 19, abs=0.01)
+    bags, again = bag(table, "dirichlet", 20, alpha=0.5), toy_table(rows=4000)
+    again.numeric[:], again.categorical[:] = 0.0, 0
+    np.testing.assert_array_equal(bag(again, "dirichlet", 20, alpha=0.5), bags)
 
 
-def test_random_bags_have_spread_and_separation_near_1() -> None:
+def test_random_bags_have_spread_near_1() -> None:
     table = toy_table(rows=4000)
     bags = [build_task(table, assign_bags(table, "random", 20, seed)).bags for seed in range(10)]
-    assert np.mean([_spread(each) for each in bags]) == pytest.approx(1.0, abs=0.1)
-    assert np.mean([_separation(each) for each in bags]) == pytest.approx(1 + 1 / 19, abs=0.005)
+    assert np.mean([*map(spread, bags)]) == pytest.approx(1.0, abs=0.1)
     found = []
     for seed in range(20):
         table.numeric[:, 0] = 4000 ** np.random.default_rng(99 + seed).random(4000) // 40  # of any sizes
-        found.append(_spread(build_task(table, assign_bags(table, "column:by=a", None, seed)).bags))
-    assert np.mean([each or 0.0 for each in found]) == pytest.approx(1.0, abs=0.1)
-
-
-def test_spread_matches_hand_computation() -> None:
-    """0 and 2 of 2 and 4 rows, of a third: 2 (2/9) + 4 (1/18) over (4/9) 6/5; a suppressed bag does not count."""
-    rows = Rows(np.zeros((9, 0), np.float32), np.zeros((9, 0), np.int64), np.zeros((9, 0), bool))
-    index = np.array([[0, 1, -1, -1], [2, 3, 4, 5], [6, 7, 8, -1]])
-    bags = BaggedRows(rows, index, np.array([[2.0, 0.0], [2.0, 2.0], [np.nan, np.nan]]))
-    assert _spread(bags) == pytest.approx((2 * 2 / 9 + 4 * 2 / 36) / (4 / 9 * 6 / 5))
-
-
-def test_separation_is_ratio_of_mean_pair_distances() -> None:
-    table = toy_table(rows=200)
-    bags = build_task(table, assign_bags(table, "column:by=d", None, 0)).bags
-    codes = [np.eye(int(each.max()) + 1)[each] * np.sqrt(0.5) for each in bags.rows.categorical.T]
-    rows = np.column_stack([bags.rows.numeric / np.sqrt(2), *codes]) * np.sqrt(2)
-    members = [rows[index[index >= 0]] for index in bags.index]
-
-    def apart(one: Any, other: Any) -> float:
-        # a category that differs is a distance of 2 (two indicators) times 1/2, twice: as of numbers, squared
-        return float(((one[:, None] - other[None]) ** 2).sum(axis=-1).mean())
-
-    inside = np.mean([apart(each, each) for each in members])
-    between = np.mean([apart(a, b) for i, a in enumerate(members) for b in members[:i]])
-    assert _separation(bags) == pytest.approx(between / inside)
+        found.append(spread(build_task(table, assign_bags(table, "column:by=a", None, seed)).bags))
+    assert np.mean(found) == pytest.approx(1.0, abs=0.1)

@@ -15,7 +15,7 @@ import pytest
 import torch
 from small import toy_task
 
-from llpbench.core.bags import FloatArray
+from llpbench.core.bags import BaggedRows, FloatArray
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS
 from llpbench.core.method import Method
@@ -301,6 +301,22 @@ def test_each_seed_has_its_own_direct_method(monkeypatch: pytest.MonkeyPatch) ->
     (alone,) = run_cell(cell, [1], Environment(device="cpu"))
     assert len(fitted) == 3
     assert both[1]["results"] == alone["results"]
+
+
+def test_direct_methods_see_only_bags_with_known_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = toy_task(0)
+    counts = np.where(np.arange(len(task.train.sizes))[:, None] == 2, np.nan, task.train.counts)
+    declared, seen = METHODS.get("bag-mean-linear"), list[BaggedRows]()
+    fit = declared.fit
+
+    def remembering(self: Any, train: BaggedRows, *given: Any) -> Any:
+        seen.append(train)
+        return fit(self, train, *given)
+
+    monkeypatch.setattr(declared, "fit", remembering)
+    assert fit_direct(declared(), 0, replace(task, train=replace(task.train, counts=counts))).status == "ok"
+    np.testing.assert_array_equal(seen[0].counts, np.delete(task.train.counts, 2, axis=0))
+    assert len(seen[0].bag_of_row) == seen[0].sizes.sum() == task.train.sizes.sum() - task.train.sizes[2]
 
 
 @pytest.mark.parametrize("name", ["dllp", "tabllp-pse"])

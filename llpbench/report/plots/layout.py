@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,7 +93,7 @@ _STYLE = re.compile(r' style="([^"]*)"')
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A drawn plot without a file."""
+    """A drawn plot, which a notebook shows by itself."""
 
     name: str
     """name of its files, without suffix"""
@@ -102,6 +103,18 @@ class Drawing:
     """runs that are shown"""
     caption: str
     figure: Figure
+
+    def __repr__(self) -> str:
+        return f"<llpbench plot: {self.title}>"
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.figure.savefig(file, format="png", dpi=110)
+        return file.getvalue()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the plot as PNG, SVG or PDF, by the suffix of `path`."""
+        save_figure(lambda: self.figure, Path(path))
 
     @staticmethod
     def captioned(drawings: Iterator[Drawing]) -> Drawing | None:
