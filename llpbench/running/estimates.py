@@ -30,7 +30,7 @@ _PATIENCES = 4.0
 _TRAINING_SHARE = 0.8
 """Share of a dataset's rows that are used for training."""
 FACTOR = 3.0
-"""Factor by which four of five jobs take at most longer or shorter than estimated."""
+"""Four of five jobs take at most this many times as long as estimated, or as short."""
 
 
 def estimate_text(seconds: float) -> str:
