@@ -287,8 +287,9 @@ def _show_plan(settings: Settings) -> int:
     gc.disable()  # imports make so many objects that collections take a tenth of the time
     try:
         from llpbench.running import runner
+        from llpbench.running.estimates import estimate_text
 
-        found, estimate = runner.preview(settings, lambda text: echo(text, err=True))
+        found, seconds = runner.preview(settings, lambda text: echo(text, err=True))
     finally:
         gc.enable()
     print_table(["cell", "state", "done", "failed", "stale", "missing"], _plan_rows(found))
@@ -298,7 +299,7 @@ def _show_plan(settings: Settings) -> int:
         echo(f"impossible: {reason}")
     for doubt in found.doubts:
         echo(f"warning: {doubt}")
-    echo(f"{found}; {estimate} one after the other")
+    echo(f"{found}; {estimate_text(seconds)} one after the other")
     return 0
 
 

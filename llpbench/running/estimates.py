@@ -7,11 +7,8 @@ first, then published runs, scaled by the speed of this machine if the journal s
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import Enum
 from functools import cache, cached_property
 from itertools import pairwise
 from statistics import median, median_high
@@ -32,67 +29,15 @@ _PATIENCES = 4.0
 """Epochs of a training, in multiples of its patience; median of the published runs."""
 _TRAINING_SHARE = 0.8
 """Share of a dataset's rows that are used for training."""
-_LEAST_SHARE = 0.05
-"""Least share of an estimate's basis that is shown."""
+FACTOR = 3.0
+"""Four of five jobs take at most this many times as long as estimated, or as short."""
 
 
-class _Basis(Enum):
-    """Origin of an estimate, the most accurate first, with the factor that includes four of five jobs."""
-
-    SAME = "this journal", 1.5
-    NEAR = "other cells of this journal", 2.0
-    PUBLISHED = "published timings", 3.0
-    GUESS = "a rough guess", 4.0
-
-    def __init__(self, text: str, factor: float) -> None:
-        self.text = text
-        self.factor = factor
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """An estimated time. The true time probably lies between `low` and `high`."""
-
-    bases: Mapping[_Basis, float] = field(default_factory=dict)
-    """Seconds by basis."""
-
-    @property
-    def seconds(self) -> float:
-        return sum(self.bases.values())
-
-    @property
-    def factor(self) -> float:
-        """Geometric mean of the factors of the bases, weighted by seconds."""
-        logs = sum(seconds * math.log(basis.factor) for basis, seconds in self.bases.items())
-        return math.exp(logs / self.seconds) if self.seconds else 1.0
-
-    @property
-    def low(self) -> float:
-        return self.seconds / self.factor
-
-    @property
-    def high(self) -> float:
-        return self.seconds * self.factor
-
-    def __str__(self) -> str:
-        """Return the time with its range and bases: `about 12 min (8 min to 18 min, from this journal)`."""
-        if self.high < 1.0:
-            return "less than a second"
-        least = _LEAST_SHARE * self.seconds
-        origin = " and ".join(basis.text for basis in _Basis if self.bases.get(basis, 0.0) >= least)
-        return f"about {duration(self.seconds)} ({duration(self.low)} to {duration(self.high)}, from {origin})"
-
-    def scaled(self, seconds: float) -> Estimate:
-        """Return an estimate of so many seconds on the same bases."""
-        return Estimate({basis: part * seconds / self.seconds for basis, part in self.bases.items() if part})
-
-    @staticmethod
-    def sum(parts: Iterable[tuple[_Basis, float]]) -> Estimate:
-        """Return the time of all parts, one after the other."""
-        bases: defaultdict[_Basis, float] = defaultdict(float)
-        for basis, seconds in parts:
-            bases[basis] += seconds
-        return Estimate(bases)
+def estimate_text(seconds: float) -> str:
+    """Return an estimated time with its range: `about 12 min (4 min to 36 min)`."""
+    if seconds * FACTOR < 1.0:
+        return "less than a second"
+    return f"about {duration(seconds)} ({duration(seconds / FACTOR)} to {duration(seconds * FACTOR)})"
 
 
 _SizeOf = Callable[[str], tuple[int, int]]
@@ -101,8 +46,8 @@ _TYPICAL_SIZE = 30_000, 10
 """Size of datasets that cannot be loaded. Their cells cannot run either."""
 _LEVELS = ((0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2), (0, 2), (0, 1), (0,))
 """Places of the properties in `_Work.kind` that similar work has in common, the most similar first."""
-_SAME, _NEAR = 0, 2
-"""Levels of the same method on the same dataset, and of the same method on other data."""
+_NEAR = 2
+"""Level of the same method on other data."""
 
 
 class _Work(NamedTuple):
@@ -146,12 +91,12 @@ class _Timings:
                 self._rates[work.kind].append(seconds / work.units)
         self._medians.clear()
 
-    def seconds(self, work: _Work, most: int = len(_LEVELS) - 1) -> tuple[float, int] | None:
-        """Return the seconds of some work, and their level of similarity, at `most` this one; None if unknown."""
+    def seconds(self, work: _Work, most: int = len(_LEVELS) - 1) -> float | None:
+        """Return the seconds of some work, by work that is similar to it at `most` at this level; None if unknown."""
         for level, places in enumerate(_LEVELS[: most + 1]):
             rate = self._level(level).get(tuple(work.kind[place] for place in places))
             if rate is not None:
-                return rate * work.units, level
+                return rate * work.units
         return None
 
     def relative_to(self, other: _Timings, kind: str) -> float:
@@ -161,7 +106,7 @@ class _Timings:
             for properties, rates in self._rates.items()
             if (properties[0] == "fit") == (kind == "fit")
         )
-        return median([rate / reference[0] for rate, reference in pairs if reference] or [1.0])
+        return median([rate / reference for rate, reference in pairs if reference] or [1.0])
 
     def _level(self, level: int) -> dict[Any, float]:
         if level not in self._medians:
@@ -215,13 +160,18 @@ class Estimator:
         if on_gpu == self._gpu or spec["protocol"] is None:  # direct methods always use the CPU
             self._timings.learn(record)
 
-    def estimate(self, job: Job) -> Estimate:
-        """Return the time of a job, including pretraining that has not been done."""
-        return self.total([job])
-
-    def total(self, jobs: Iterable[Job]) -> Estimate:
-        """Return the time of all jobs, one after the other. Shared pretraining counts once."""
-        return Estimate.sum(self._parts(jobs))
+    def seconds(self, *jobs: Job) -> float:
+        """Return the seconds of jobs, one after the other, with pretraining to do. Shared pretraining counts once."""
+        total, known = 0.0, set(self._pretrained)
+        for job in jobs:
+            for work in self._timings.works(job.cell.id, job.cell.spec):
+                if work.weights is None:
+                    total += self._seconds(work) * (len(job.seeds) if job.tuning is None else _runs_of(job.tuning))
+                else:
+                    new = {(work.weights, seed) for seed in job.seeds} - known
+                    known |= new
+                    total += self._seconds(work) * len(new)
+        return total
 
     def gpu_megabytes(self, job: Job) -> float | None:
         """Return the peak GPU memory of a job; None if no similar cell has run on a GPU."""
@@ -233,26 +183,13 @@ class Estimator:
         """Return the peak memory of a job's process; None if no similar cell has run on a CPU."""
         return self._memory.get(_memory_key(False, job.cell.spec))
 
-    def _parts(self, jobs: Iterable[Job]) -> Iterator[tuple[_Basis, float]]:
-        """Yield the times of training and of pretraining."""
-        known = set(self._pretrained)
-        for job in jobs:
-            for work in self._timings.works(job.cell.id, job.cell.spec):
-                if work.weights is None:
-                    yield self._part(work, len(job.seeds) if job.tuning is None else _runs_of(job.tuning))
-                else:
-                    new = {(work.weights, seed) for seed in job.seeds} - known
-                    known |= new
-                    yield self._part(work, len(new))
-
-    def _part(self, work: _Work, runs: float) -> tuple[_Basis, float]:
-        if (timing := self._timings.seconds(work, _NEAR)) is not None:
-            return (_Basis.SAME if timing[1] == _SAME else _Basis.NEAR), timing[0] * runs
-        timing = self._published.seconds(work)
-        assert timing is not None, "work of each kind is published"
-        guessed = timing[1] > _NEAR or (self._gpu and work.kind[0] != "fit")
-        seconds = self._timings.relative_to(self._published, work.kind[0]) * timing[0] * runs
-        return (_Basis.GUESS if guessed else _Basis.PUBLISHED), seconds
+    def _seconds(self, work: _Work) -> float:
+        seconds = self._timings.seconds(work, _NEAR)
+        if seconds is None:
+            published = self._published.seconds(work)
+            assert published is not None, "work of each kind is published"
+            seconds = self._timings.relative_to(self._published, work.kind[0]) * published
+        return seconds
 
     @cached_property
     def _published(self) -> _Timings:

@@ -21,7 +21,7 @@ from llpbench.data.loading import locate
 from llpbench.results.journal import FILE, Contents, Journal
 from llpbench.results.staleness import comparison
 from llpbench.running.display import Display
-from llpbench.running.estimates import Estimate, Estimator
+from llpbench.running.estimates import FACTOR, Estimator, estimate_text
 from llpbench.running.executors import Executor, Listener, Resources
 from llpbench.running.executors.inline import Inline
 from llpbench.running.interrupts import interruptible
@@ -32,12 +32,10 @@ from llpbench.running.settings import PREDICTIONS, PRETRAINED, Settings
 
 _SECONDS_WORTH_RAY = 30.0
 """Least seconds of work for which Ray is started, which takes about ten seconds."""
-_LEAST_TIMEOUT, _TIMES_ESTIMATED = 3600.0, 10.0
-"""Default timeout of a job: seconds, and a multiple of the upper end of its estimate. The larger one counts."""
+_LEAST_TIMEOUT, _TIMES_ESTIMATED = 3600.0, 30.0
+"""Default timeout of a job: seconds, and a multiple of its estimate. The larger one counts."""
 _PAUSE_BETWEEN_ESTIMATES = 100.0
 """Time between two estimates of the remaining time, in multiples of the time that the last one took."""
-_PACE_SECONDS, _PACE_DECAY, _MOST_PACE = 30.0, 0.8, 20.0
-"""How `_Pace` starts, forgets older jobs, and ends."""
 _MOST_ATTEMPTS = 3
 """Largest number of attempts of a job that was lost with its machine."""
 
@@ -71,8 +69,8 @@ class _RunSummary:
         return any(obstacle and not obstacle.lasting for obstacle in obstacles) or bool(self.failed)
 
 
-def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estimate]:
-    """Return the plan of a run, and the time of its jobs, one after the other. `say` shows a line.
+def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, float]:
+    """Return the plan of a run, and the seconds of its jobs, one after the other. `say` shows a line.
 
     Downloads, writes and runs nothing. Raises `LLPBenchError` for bad settings, and if all cells are impossible.
     """
@@ -81,10 +79,10 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, Estim
     plan = Plan.of_run(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
-    estimate = _estimator(settings, contents.records).total(plan.expected)
+    seconds = _estimator(settings, contents.records).seconds(*plan.expected)
     if compiling := _compiling(settings, plan.to_run):
         say(compiling)
-    return plan, estimate
+    return plan, seconds
 
 
 def run(settings: Settings, display: Display) -> _RunSummary:
@@ -130,9 +128,9 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     executor, note = _pick_executor(settings, jobs, Resources.of(settings.device), estimator)
     schedule = Schedule(
         jobs,
-        lambda job: estimator.estimate(job).seconds,
+        estimator.seconds,
         end,
-        at_least=lambda job: estimator.estimate(job).low,
+        at_least=lambda job: estimator.seconds(job) / FACTOR,
         timeout=partial(_timeout, settings, estimator),
     )
     listener = _RunListener(
@@ -141,10 +139,10 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     for line in filter(None, (note, _compiling(settings, plan.to_run))):
         display.say(line)
     remaining = listener.remaining
-    display.say(f"{plan}; {remaining}; {executor.name}, {executor.slots} at a time")
+    display.say(f"{plan}; {estimate_text(remaining)}; {executor.name}, {executor.slots} at a time")
     _show_changes(plan, display)
     display.begin(sum(len(job.seeds) for job in jobs))
-    display.estimate(remaining.seconds)
+    display.estimate(remaining)
     executor.run(schedule, listener)
     left = sum(len(job.seeds) for job in schedule.left)
     if left:
@@ -155,22 +153,6 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
 def _show_changes(plan: Plan, display: Display) -> None:
     for change in plan.changes:
         display.say(f"stale: {change}")
-
-
-class _Pace:
-    """How many times their estimates recent jobs took, for example because other programs use the machine."""
-
-    def __init__(self) -> None:
-        self._taken = self._expected = _PACE_SECONDS
-
-    def learn(self, taken: float, expected: float) -> None:
-        """Add a finished job: its seconds, and what its estimate is now that its records are known."""
-        self._taken = _PACE_DECAY * self._taken + taken
-        self._expected = _PACE_DECAY * self._expected + expected
-
-    @property
-    def ratio(self) -> float:
-        return min(max(self._taken / self._expected, 1.0), _MOST_PACE)
 
 
 class _RunListener(Listener):
@@ -196,21 +178,18 @@ class _RunListener(Listener):
         """Running jobs with the moments of their start, by id."""
         self._done: set[str] = set()
         """Ids of cells that have run."""
-        self._pace = _Pace()
         self._next_estimate = -math.inf
 
     @property
-    def remaining(self) -> Estimate:
-        """Time until all jobs are done: an equal share for each slot, and at least the longest job."""
+    def remaining(self) -> float:
+        """Seconds until all jobs are done: an equal share for each slot, and at least the longest job."""
         now = time.monotonic()
         jobs = [*(job for job, _ in self._running.values()), *self._schedule.waiting]
         spent = [now - start for _, start in self._running.values()] + [0.0] * len(self._schedule.waiting)
-        total = self._estimator.total(jobs)
-        pace = self._pace.ratio
-        seconds = [pace * self._estimator.estimate(job).seconds for job in jobs]
+        seconds = [*map(self._estimator.seconds, jobs)]
         done = sum(map(min, spent, seconds))
         longest = max((max(all_ - gone, 0.0) for all_, gone in zip(seconds, spent, strict=True)), default=0.0)
-        return total.scaled(max((pace * total.seconds - done) / self._slots, longest))
+        return max((self._estimator.seconds(*jobs) - done) / self._slots, longest)
 
     def started(self, job: Job) -> None:
         self._running[job.id] = job, time.monotonic()
@@ -231,7 +210,7 @@ class _RunListener(Listener):
         self._estimate()
 
     def finished(self, job: Job, records: list[Record]) -> None:
-        _, start = self._running.pop(job.id)
+        del self._running[job.id]
         self._done.add(job.id)
         shared = self._slots > 1 and not job.alone
         retried = tuple(record["seed"] for record in records if shared and record["status"] == "out-of-memory")
@@ -239,8 +218,6 @@ class _RunListener(Listener):
         self._journal.append(*final)
         for record in final:
             self._estimator.learn(record)
-        if all(record["status"] == "ok" for record in records) and job.cell.pretraining == "none":
-            self._pace.learn(time.monotonic() - start, self._estimator.estimate(job).seconds)
         if retried:
             self._schedule.put(Job(job.cell, retried, alone=True))
             self.warned(f"{job.title}: out of memory while sharing the device; retrying alone")
@@ -268,7 +245,7 @@ class _RunListener(Listener):
         """Show the remaining time, unless that was done just now: with many jobs an estimate takes long itself."""
         now = time.monotonic()
         if now >= self._next_estimate:
-            self._display.estimate(self.remaining.seconds)
+            self._display.estimate(self.remaining)
             self._next_estimate = now + _PAUSE_BETWEEN_ESTIMATES * (time.monotonic() - now)
 
 
@@ -287,7 +264,7 @@ def _timeout(settings: Settings, estimator: Estimator, job: Job) -> float:
     """Return the seconds after which a job is considered to hang."""
     if settings.cell_timeout is not None:
         return settings.cell_timeout
-    return max(_TIMES_ESTIMATED * estimator.estimate(job).high, _LEAST_TIMEOUT)
+    return max(_TIMES_ESTIMATED * estimator.seconds(job), _LEAST_TIMEOUT)
 
 
 def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: TuningRecord) -> list[Job]:
@@ -347,7 +324,7 @@ def _pick_executor(
     name, note = "ray" if settings.ray_address is not None else settings.executor, ""
     if name == "auto":
         several = min(resources.cpus // settings.threads, len(jobs)) > 1 and not settings.device.startswith("cuda:")
-        worth = several and estimator.total(jobs).seconds > _SECONDS_WORTH_RAY
+        worth = several and estimator.seconds(*jobs) > _SECONDS_WORTH_RAY
         missing = worth and importlib.util.find_spec("ray") is None
         name = "ray" if worth and not missing else "inline"
         note = "Ray is not installed: cells run one after the other." if missing else ""

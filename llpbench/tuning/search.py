@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import optuna
-from filelock import FileLock, Timeout
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
@@ -60,49 +59,35 @@ class _Made(NamedTuple):
 
 
 class Search:
-    """A search that this process has opened. No other process can open it."""
+    """A search that is stored after each round. The lock of its run's journal keeps other processes away from it."""
 
-    def __init__(self, tuning: Tuning, path: Path | None = None, code: str = "", instead: str = "") -> None:
-        """Continue the search stored at `path`, or begin it (None: without a file). Raises as `opened`."""
-        self.tuning = tuning
-        self._space = Space(tuning.space, tuning.cell.params)
-        self._path, self._origin = path, (code, instead)
-        self._rounds: list[list[_Made]] = []
-        self._asked: list[optuna.Trial] = []
-        if path is not None and path.exists():
-            try:
-                stored = json.loads(path.read_bytes())
-                if stored["code"] == code and instead in ("", stored["instead"]):
-                    self._origin = code, stored["instead"]
-                    self._rounds = [[_Made(*made) for made in together] for together in stored["rounds"]]
-                    self.made  # noqa: B018  (raises)
-            except (ValueError, KeyError, TypeError) as error:
-                raise LLPBenchError(f"search {str(path)!r} is damaged. Delete it to start the search over.") from error
-
-    @classmethod
-    @contextmanager
-    def opened(cls, tuning: Tuning, folder: Path | None, code: str = "", instead: str = "") -> Iterator[Search]:
-        """Open a search in `folder` (None: in memory).
+    def __init__(self, tuning: Tuning, folder: Path | None = None, code: str = "", instead: str = "") -> None:
+        """Continue the search stored in `folder`, or begin it (None: in memory).
 
         It starts over if other `code` began it, or if `instead` is given and it does not replace that search. Raises
-        `LLPBenchError` if another process has opened it, and if its file is damaged or cannot be written.
+        `LLPBenchError` if its file is damaged or cannot be written.
         """
-        if folder is None:
-            yield cls(tuning)
+        self.tuning = tuning
+        self._space = Space(tuning.space, tuning.cell.params)
+        self._path, self._origin = None if folder is None else folder / f"{tuning.search_id}.json", (code, instead)
+        self._rounds: list[list[_Made]] = []
+        self._asked: list[optuna.Trial] = []
+        if self._path is None:
             return
-        path = folder / f"{tuning.search_id}.json"
-        lock = FileLock(path.with_suffix(".lock"), timeout=0)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
-        except Timeout as error:
-            raise LLPBenchError(f"another llpbench is running search {str(path)!r}. Wait until it ends.") from error
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            stored = json.loads(self._path.read_bytes())
+            if stored["code"] == code and instead in ("", stored["instead"]):
+                self._origin = code, stored["instead"]
+                self._rounds = [[_Made(*made) for made in together] for together in stored["rounds"]]
+                self.made  # noqa: B018  (raises)
+        except FileNotFoundError:
+            pass
         except OSError as error:
-            raise _unkept(path, error) from error
-        try:
-            yield cls(tuning, path, code, instead)
-        finally:
-            lock.release()
+            raise _unkept(self._path, error) from error
+        except (ValueError, KeyError, TypeError) as error:
+            told = f"search {str(self._path)!r} is damaged"
+            raise LLPBenchError(f"{told}. Delete it to start the search over.") from error
 
     @property
     def made(self) -> list[Trial]:

@@ -38,8 +38,7 @@ def run_tuning(
         machine, data = bench.machine, [bench.task.fingerprint, bench.task.manifest]
         code = json.dumps([facts["versions"], facts["numerics"], data], sort_keys=True)
         machine.reset_peak_memory()
-        with Search.opened(tuning, folder, code, instead) as search:
-            trials = bench.finish(search)
+        trials = bench.finish(Search(tuning, folder, code, instead))
     hardware, memory = machine.hardware(environment.threads, tuning.cell.precision), machine.peak_memory_mb()
     facts |= {"hardware": hardware, "memory_mb": None if memory is None else round(memory, 1)}
     return tuning_record(tuning, trials, facts)

@@ -25,7 +25,7 @@ from llpbench.core.record import Record
 from llpbench.results.journal import Contents
 from llpbench.results.merging import journal_files
 from llpbench.running.display import Display, figure
-from llpbench.running.estimates import Estimate, Estimator, _Basis, _timings_of
+from llpbench.running.estimates import FACTOR, Estimator, _timings_of, estimate_text
 from llpbench.running.obstacles import Obstacle, Resolved, obstacles, resolver
 from llpbench.running.planning import Plan, Planned, expand
 from llpbench.running.schedule import Job, Schedule
@@ -237,11 +237,7 @@ def of_published(*records: Record, **options: Any) -> Estimator:
 
 
 def seconds_of(estimator: Estimator, cell: Cell, seeds: int = 1) -> float:
-    return estimator.estimate(Job(cell, tuple(range(seeds)))).seconds
-
-
-def bases_of(estimator: Estimator, *cells: Cell) -> set[_Basis]:
-    return set(estimator.total([Job(cell, (0,)) for cell in cells]).bases)
+    return estimator.seconds(Job(cell, tuple(range(seeds))))
 
 
 def test_estimate_is_median_of_nearest_runs() -> None:
@@ -251,14 +247,12 @@ def test_estimate_is_median_of_nearest_runs() -> None:
     assert seconds_of(estimator, cell) == pytest.approx(20)
     estimator.learn(make_record(other_data, seconds=90))
     assert seconds_of(estimator, cell) == pytest.approx(90 * (48842 * 14) / (45211 * 16)), "rows times columns"
-    assert bases_of(estimator, cell) == {_Basis.NEAR}
     for seconds in (1, 30, 4):
         estimator.learn(make_record(cell, seconds=seconds))
     assert seconds_of(estimator, cell) == pytest.approx(4)
     assert seconds_of(estimator, cell, seeds=10) == pytest.approx(40)
-    assert bases_of(estimator, cell) == {_Basis.SAME}
-    assert estimator.total([Job(cell, (0,)), Job(cell, (1, 2))]).seconds == pytest.approx(12)
-    assert estimator.total([]) == Estimate()
+    assert estimator.seconds(Job(cell, (0,)), Job(cell, (1, 2))) == pytest.approx(12)
+    assert estimator.seconds() == 0
 
 
 def test_search_takes_less_time_if_trials_are_stopped() -> None:
@@ -266,7 +260,7 @@ def test_search_takes_less_time_if_trials_are_stopped() -> None:
     estimator = of_journal(make_record(cell, seconds=10.0))
     for eta, times in ((0, 9.0), (3, 9 * (3 * (9 + 18 / 3) / 81 + 1 / 9))):  # rungs after 9 and 27 epochs
         job = Job(cell, (0,), tuning=Tuning(cell, "fine", 9, {}, eta=eta))
-        assert estimator.estimate(job).seconds == pytest.approx(10 * times)
+        assert estimator.seconds(job) == pytest.approx(10 * times)
 
 
 def test_estimated_time_grows_with_patience_and_bags() -> None:
@@ -288,13 +282,9 @@ def test_estimates_ignore_failures_and_other_hardware() -> None:
         of_published(make_record(cell), gpu=True),
         of_published(make_record(cell, hardware=gpu)),
     ):
-        assert bases_of(estimator, cell) == {_Basis.GUESS}
+        assert seconds_of(estimator, cell) == seconds_of(of_published(), cell)
     assert seconds_of(of_journal(make_record(cell, hardware=gpu), gpu=True), cell) == pytest.approx(1)
     assert seconds_of(of_journal(make_record(direct), gpu=True), direct) == pytest.approx(1)
-    assert bases_of(of_published(gpu=True), a_cell()) == {_Basis.GUESS}
-    assert bases_of(of_published(gpu=True), a_cell("bag-mean-linear")) == {_Basis.PUBLISHED}, (
-        "a fit uses the CPU anyway"
-    )
     known, on_gpu = make_cell_of(), make_record(make_cell_of(), seconds=0.1, hardware=gpu)
     assert seconds_of(of_others(make_record(known, seconds=40.0), on_gpu, on_gpu), known) == pytest.approx(40.0)
 
@@ -319,7 +309,6 @@ def a_cell(method: str = "dllp", **options: Any) -> Cell:
 def test_own_runs_calibrate_machine_speed() -> None:
     cell, other, fit = a_cell("dllp"), a_cell("tabllp-bdc"), a_cell("bag-mean-linear")
     usual = of_published()
-    assert bases_of(usual, other, fit) == {_Basis.PUBLISHED}
     own = make_record(cell, seconds=3 * seconds_of(usual, cell), epochs=10)
     estimator = of_published(own)
     assert seconds_of(estimator, other) == pytest.approx(3 * seconds_of(usual, other))
@@ -340,11 +329,9 @@ def test_stated_factor_covers_four_of_five_published_cells() -> None:
             if run["cell"] in left_out and run["spec"]["pretraining"] == "none":
                 seconds.setdefault(json.dumps(run["spec"]), []).append(run["times"]["total"])
         for spec, taken in seconds.items():
-            estimate = estimator.estimate(Job(Cell.of(json.loads(spec)), (0,)))
-            if estimate.bases.keys() == {_Basis.PUBLISHED}:
-                misses.append(math.log(median(taken) / estimate.seconds))
+            misses.append(math.log(median(taken) / seconds_of(estimator, Cell.of(json.loads(spec)))))
     assert len(misses) > 200
-    assert sum(abs(miss) <= math.log(_Basis.PUBLISHED.factor) for miss in misses) / len(misses) > 0.8
+    assert sum(abs(miss) <= math.log(FACTOR) for miss in misses) / len(misses) > 0.8
     assert abs(median(misses)) < 0.3
 
 
@@ -365,15 +352,15 @@ def test_shared_pretraining_is_estimated_once() -> None:
     estimator = of_published()
     one, other = (Job(pretrained(method), (0, 1)) for method in ("dllp", "tabllp-bdc"))
     alone = seconds_of(estimator, a_cell("tabllp-bdc"), seeds=2)
-    pretraining = estimator.estimate(one).seconds - seconds_of(estimator, a_cell(), seeds=2)
+    pretraining = estimator.seconds(one) - seconds_of(estimator, a_cell(), seeds=2)
     assert pretraining > 0
-    assert estimator.estimate(other).seconds == pytest.approx(alone + pretraining)
-    both = estimator.total([one, other]).seconds
-    assert both == pytest.approx(estimator.estimate(one).seconds + alone)
+    assert estimator.seconds(other) == pytest.approx(alone + pretraining)
+    both = estimator.seconds(one, other)
+    assert both == pytest.approx(estimator.seconds(one) + alone)
     for apart in ({"bag_size": 64}, {"bagging": "random"}, {"pretraining_params": {"view": "separated"}}):
         job = Job(pretrained(**apart), (0, 1))
-        separate = estimator.estimate(one).seconds + estimator.estimate(job).seconds
-        assert estimator.total([one, job]).seconds == pytest.approx(separate), apart
+        separate = estimator.seconds(one) + estimator.seconds(job)
+        assert estimator.seconds(one, job) == pytest.approx(separate), apart
 
 
 def test_finished_pretraining_is_not_estimated() -> None:
@@ -387,12 +374,9 @@ def test_finished_pretraining_is_not_estimated() -> None:
     assert seconds_of(estimator, cell, seeds=3) < 1000
 
 
-def test_estimate_states_range_and_origin() -> None:
-    assert str(Estimate({_Basis.SAME: 600.0})) == "about 10 min (7 min to 15 min, from this journal)"
-    both = str(Estimate({_Basis.SAME: 600.0, _Basis.GUESS: 600.0}))
-    assert both.endswith("from this journal and a rough guess)")
-    assert str(Estimate({_Basis.SAME: 600.0, _Basis.GUESS: 1.0})).endswith("from this journal)")
-    assert str(Estimate()) == str(Estimate({_Basis.GUESS: 0.2})) == "less than a second"
+def test_estimate_states_range() -> None:
+    assert estimate_text(600.0) == "about 10 min (3 min to 30 min)"
+    assert estimate_text(0.0) == estimate_text(0.2) == "less than a second"
 
 
 JOB = Job(make_cell_of(), (0, 1))

@@ -295,15 +295,6 @@ def test_missing_device_is_refused(tiny_bench: Path, tmp_path: Path, monkeypatch
         assert journal(tmp_path) == []
 
 
-def test_remaining_time_adapts_to_machine_load() -> None:
-    pace = runner._Pace()
-    assert pace.ratio == 1.0
-    for taken, expected in ((60.0, (2.5, 3.0)), (20.0, (1.0, 1.2)), (5.0, (1.0, 1.0))):
-        for _ in range(20):
-            pace.learn(taken, 20.0)
-        assert expected[0] <= pace.ratio <= expected[1]
-
-
 def test_disputed_run_counts_as_done(tiny_bench: Path, tmp_path: Path) -> None:
     run(tiny_bench, tmp_path)
     with Journal(tmp_path) as made:

@@ -136,14 +136,12 @@ def finish(search: Search) -> list[Trial]:
 
 @pytest.fixture(scope="module")
 def undisturbed() -> list[Trial]:
-    with Search.opened(TUNING, None) as search:
-        return finish(search)
+    return finish(Search(TUNING))
 
 
 def test_first_trial_is_default(undisturbed: list[Trial]) -> None:
     odd = replace(CELL, params={**CELL.params, "learning_rate": 0.000123456})
-    with Search.opened(replace(TUNING, cell=odd), None) as search:
-        assert search.ask()[0].params["learning_rate"] == 0.000123456, "it is not rounded"
+    assert Search(replace(TUNING, cell=odd)).ask()[0].params["learning_rate"] == 0.000123456, "it is not rounded"
     assert [trial.number for trial in undisturbed] == list(range(24))
     assert all(CELL.params[name] == value for name, value in undisturbed[0].params.items())
     assert len({str(trial.params) for trial in undisturbed}) == 24
@@ -159,8 +157,7 @@ def test_first_trial_is_default(undisturbed: list[Trial]) -> None:
 def test_fixed_condition_makes_parameter_unconditional(method: str, fixed: dict[str, str]) -> None:
     cell = make_cell(method, "adult", bag_size=256, encoder="mlp", params=fixed)
     space = {name: each for name, each in search_space(method).items() if name not in fixed}
-    with Search.opened(Tuning(cell, "fine", 24, space, together=4), None) as search:
-        asked = finish(search)
+    asked = finish(Search(Tuning(cell, "fine", 24, space, together=4)))
     rounds = [[architecture(method, space, trial.params) for trial in asked[start : start + 4]] for start in (4, 8, 12)]
     assert all(one == each[0] for each in rounds for one in each)
     assert any(name in rounds[0][0] for name, each in space.items() if "when" in each)
@@ -180,8 +177,8 @@ def test_killed_search_gives_same_result(tmp_path: Path, monkeypatch: Any, undis
     monkeypatch.setattr(search_module, "replace_file", replace_file)
     found = None
     while found is None:
-        with suppress(Killed), Search.opened(TUNING, tmp_path) as search:
-            found = finish(search)
+        with suppress(Killed):
+            found = finish(Search(TUNING, tmp_path))
     assert found == undisturbed
     assert next(attempts) == 9, "six rounds, three of them made twice"
 
@@ -189,35 +186,29 @@ def test_killed_search_gives_same_result(tmp_path: Path, monkeypatch: Any, undis
 def test_search_of_other_code_starts_over(tmp_path: Path) -> None:
     steps = (("a", "", 0), ("a", "", 12), ("b", "", 0), ("b", "noon", 0), ("b", "noon", 12), ("b", "", 12))
     for code, instead, known in steps:
-        with Search.opened(replace(TUNING, trials=12), tmp_path, code, instead) as search:
-            assert len(search.made) == known
-            finish(search)
+        search = Search(replace(TUNING, trials=12), tmp_path, code, instead)
+        assert len(search.made) == known
+        finish(search)
 
 
 def test_damaged_search_file_is_named(tmp_path: Path) -> None:
-    with Search.opened(TUNING, tmp_path) as search:
-        search.tell(made(search.ask()))
+    search = Search(TUNING, tmp_path)
+    search.tell(made(search.ask()))
     path = tmp_path / f"{TUNING.search_id}.json"
     whole = path.read_text()
     for content in (whole[:-9], whole.replace('"status"', '"state"'), "{}", "[]", "\0"):
         path.write_text(content)
-        with pytest.raises(LLPBenchError, match=r"\.json' is damaged"), Search.opened(TUNING, tmp_path):
-            pass
+        with pytest.raises(LLPBenchError, match=r"\.json' is damaged"):
+            Search(TUNING, tmp_path)
 
 
-def test_search_that_is_open_or_cannot_be_stored_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with (
-        Search.opened(TUNING, tmp_path),
-        pytest.raises(LLPBenchError, match="another llpbench"),
-        Search.opened(TUNING, tmp_path),
-    ):
-        pass
+def test_search_that_cannot_be_stored_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(LLPBenchError, match="cannot be saved"), Search.opened(TUNING, tmp_path / "file"):
-        pass
-
+    with pytest.raises(LLPBenchError, match="cannot be saved"):
+        Search(TUNING, tmp_path / "file")
     monkeypatch.setattr(search_module, "replace_file", Mock(side_effect=OSError(28, "No space left on device")))
-    with pytest.raises(LLPBenchError, match="No space left"), Search.opened(TUNING, tmp_path) as search:
+    search = Search(TUNING, tmp_path)
+    with pytest.raises(LLPBenchError, match="No space left"):
         search.tell(made(search.ask()))
 
 
@@ -307,9 +298,9 @@ def test_each_criterion_chooses_best_trial_that_was_not_stopped() -> None:
 
 def test_full_round_gives_no_more_trials_than_asked_for() -> None:
     asked = tuning(epochs=1)
-    with Search.opened(asked, None) as search:
-        assert len(bench(asked).finish(search)) == asked.trials == 4
-        assert len(search.made) == asked.together == 5
+    search = Search(asked)
+    assert len(bench(asked).finish(search)) == asked.trials == 4
+    assert len(search.made) == asked.together == 5
 
 
 def test_diverging_trial_fails_alone() -> None:
