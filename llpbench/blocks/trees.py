@@ -158,8 +158,8 @@ class TreeRows:
     def boost_posteriors(self, start: FloatArray, settings: TreeSettings, seeds: Sequence[int]) -> TreeLogits:
         """Run EM, starting from logits `start` [rows, classes] of the training rows, and refit all trees in each round.
 
-        In each round, of which `seeds` has one seed, trees are fitted by cross-entropy to q = softmax(z + b). The shift
-        b of each bag makes the mean of q equal the bag's proportions.
+        Each of `seeds` is that of a round. Trees are fitted by cross-entropy to q = softmax(z + b). The shift b of each
+        bag makes the mean of q equal the bag's proportions.
         """
         outputs = 1 if start.shape[1] == 2 else start.shape[1]
         logits = start[self._first]
