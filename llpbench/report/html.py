@@ -184,15 +184,11 @@ def _distinct(values: Iterable[str]) -> list[str]:
 
 def _facts(leaderboards: Leaderboards) -> dict[str, str]:
     """Return what the numbers of a report depend on."""
-    origin = leaderboards.origin
     encoders = sorted({encoder for board in leaderboards.boards for encoder in board.encoders})
     return {
+        **leaderboards.origin,
         "Encoder": ", ".join(encoders) or "none: methods without an encoder only",
-        "Hardware": "; ".join(origin.hardware),
         "Training": "; ".join(_distinct(words.protocol_text(board.protocol) for board in leaderboards.boards)),
-        "Runs": f"{origin.runs:,}" + (f", {origin.failed:,} of them failed" if origin.failed else ""),
-        "Libraries": ", ".join(origin.libraries),
-        "Code": f"llpbench {origin.code_text()}",
     }
 
 

@@ -182,8 +182,8 @@ def _readme(report: Report, overview: Overview, beside: Mapping[str, str], figur
     if figures:
         of_what = "The paper’s datasets; the boards above link to those of others.\n\n" if overview.which else ""
         parts.append(f"## Figures\n\n{of_what}" + "\n".join(f"- [{_escape(title)}]({path})" for title, path in figures))
-    if report.leaderboards.origin.runs:
-        lines = "\n".join(f"- {_escape(line)}" for line in report.leaderboards.origin.lines())
+    if report.leaderboards.origin:
+        lines = "\n".join(f"- {name}: {_escape(text)}" for name, text in report.leaderboards.origin.items())
         parts.append(f"## Runs\n\n{lines}")
     return "\n\n".join(parts) + "\n"
 

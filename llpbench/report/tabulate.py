@@ -46,64 +46,30 @@ _SHORT = {"auc": "fine", "mpiou": "coarse-mpiou", "l1": "coarse-l1"}
 """Criteria in names of files."""
 
 _MOST_COMMITS = 3
-"""Largest number of commits of a version that are listed in a sentence."""
+"""Largest number of commits that are listed."""
 
 
-@dataclass(frozen=True)
-class _Origin:
-    """Number of runs, and what produced them."""
-
-    runs: int
-    failed: int
-    code: Mapping[str, Sequence[str]]
-    """commits by version of llpbench"""
-    libraries: Sequence[str]
-    hardware: Sequence[str]
-
-    @classmethod
-    def of(cls, runs: Sequence[Record]) -> _Origin:
-        """Return the origin of runs. Equal versions, libraries and devices are listed once."""
-        libraries: dict[str, set[str]] = defaultdict(set)
-        code: dict[str, set[str]] = defaultdict(set)
-        for run in runs:
-            for library, version in run["libraries"].items():
-                libraries[library].add(version)
-            commit, dirty = run["code"]["commit"], run["code"]["dirty"]  # no commit if llpbench was not in a checkout
-            details = [(commit or "")[:10], "with uncommitted changes" if dirty else ""]
-            code[str(run["code"]["version"])] |= {", ".join(filter(None, details))} - {""}
-        return cls(
-            runs=len(runs),
-            failed=sum(run["status"] != "ok" for run in runs),
-            code={version: sorted(commits) for version, commits in sorted(code.items())},
-            libraries=[f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(libraries.items())],
-            hardware=sorted({_hardware(run["hardware"]) for run in runs}),
-        )
-
-    def code_text(self, most: int | None = None) -> str:
-        """Return versions with their commits. More than `most` commits are counted instead of listed."""
-        texts = []
-        for version, commits in self.code.items():
-            listed = most is None or len(commits) <= most
-            details = ", ".join(commits) if listed else f"{len(commits)} commits"
-            texts.append(f"{version} ({details})" if details else version)
-        return ", ".join(texts)
-
-    def lines(self) -> list[str]:
-        """Return the number of runs with their code, the libraries and the hardware, each as a sentence."""
-        runs = plural(self.runs, "run") + (f" ({self.failed:,} failed)" if self.failed else "")
-        return [
-            f"{runs} by llpbench {self.code_text(_MOST_COMMITS)}.",
-            f"Libraries: {', '.join(self.libraries)}.",
-            f"Hardware: {'; '.join(self.hardware)}.",
-        ]
-
-
-def _hardware(hardware: Mapping[str, Any]) -> str:
-    device = words.device_text(hardware.get("name"), hardware.get("device"))
-    if not hardware:
-        return device
-    parts = [device, f"{plural(hardware['threads'], 'thread')} a run", hardware["precision"]]
-    return ", ".join([*parts, "compiled"] if hardware["compiled"] else parts)
+def _origin(runs: Sequence[Record]) -> dict[str, str]:
+    """Return the number of runs, and what produced them: texts by heading, none without runs."""
+    if not runs:
+        return {}
+    failed = sum(run["status"] != "ok" for run in runs)
+    libraries = DataFrame([run["libraries"] for run in runs]).sort_index(axis="columns")
+    used = [f"{name} {' and '.join(sorted({*versions.dropna()}))}" for name, versions in libraries.items()]
+    codes = [run["code"] for run in runs]  # without a commit if llpbench was not in a checkout
+    of_code = {f"{code['commit'][:10]}{', uncommitted changes' * code['dirty']}" for code in codes if code["commit"]}
+    commits = plural(len(of_code), "commit") if len(of_code) > _MOST_COMMITS else "; ".join(sorted(of_code))
+    versions = sorted({str(code["version"]) for code in codes})
+    machines = [
+        (words.device_text(each.get("name"), each.get("device")), each) for each in (run["hardware"] for run in runs)
+    ]
+    devices = {f"{name}, {plural(each['threads'], 'thread')} a run" if each else name for name, each in machines}
+    return {
+        "Runs": f"{len(runs):,}" + f" ({failed:,} failed)" * (failed > 0),
+        "Code": f"llpbench {', '.join(versions)}{f' ({commits})' * bool(commits)}",
+        "Libraries": ", ".join(used),
+        "Hardware": "; ".join(sorted(devices)),
+    }
 
 
 @dataclass(frozen=True)
@@ -111,7 +77,8 @@ class Leaderboards:
     """All boards of a journal."""
 
     boards: tuple[Board, ...]
-    origin: _Origin
+    origin: Mapping[str, str]
+    """number of runs and what produced them, by heading"""
     unlabelled: tuple[Board, ...] = ()
     """boards of datasets without labels, which have no ranks"""
 
@@ -188,7 +155,7 @@ class Leaderboards:
                 direct |= {group} if board.protocol is None and not is_without_labels(board.bagging) else set()
         return cls(
             tuple(board for board in boards if not is_without_labels(board.bagging)),
-            _Origin.of([*runs.values()]),
+            _origin([*runs.values()]),
             tuple(board for board in boards if is_without_labels(board.bagging) and board.criterion.regime == "coarse"),
         )
 

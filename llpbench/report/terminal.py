@@ -24,14 +24,8 @@ _MOST_ENTRIES = 18
 _GAP = 2
 """Characters between two columns."""
 
-_NUMBERS = 42
-"""Characters of rank, mean, interval and seconds."""
-
-_PRIORITY = ("mean", "interval", "seconds", "first", "floor")
-"""Columns of the leaderboard, the most important first."""
-
-_ORDER = ("mean", "interval", "first", "floor", "seconds")
-"""The same columns from left to right."""
+_COLUMNS = ("mean", "interval", "seconds", "first", "floor")
+"""Columns of the leaderboard: as many as fit."""
 
 _MOST_NOTES = 3
 """Notes of each kind."""
@@ -87,39 +81,31 @@ def _standing(board: Board, console: Console, yours: Collection[str]) -> Table:
     entries = [n for n in board.entries.index if n in board.complete or n in marked]
     marks, hidden = board.entries["mark"], max(len(entries) - _MOST_ENTRIES, 0)
     entries = sorted(sorted(entries, key=lambda n: (n not in marked, not marks[n]))[:_MOST_ENTRIES])
-    names = _names(board, console, {entry: _yours_text(board, entry, yours) for entry in marked}, entries)
-    width, columns = max((len(name) for name in names), default=0), {}
-    for key in _PRIORITY:
-        heading = Heading(_two_lines(COLUMNS[key].heading(board.metric.title).text))
-        fields = [Field(field.lines[:1]) for field in COLUMNS[key].fields(Standings.of(board).lines.loc[entries])]
+    names = []
+    for n, rank in zip(entries, board.entries["rank"][entries], strict=True):
+        marks_of = filter(None, (marks[n], _yours_text(board, n, yours) if n in marked else ""))
+        names.append(f"{rank or '':>2} {', '.join([words.clean(board.labels[n]), *marks_of])}")
+    most = console.width // 2
+    names = [_without_middle(name, most) for name in names]
+    columns = [(Heading("method", numeric=False), [Field((name,)) for name in names])]
+    width = _width(*columns[0])
+    for column in map(COLUMNS.__getitem__, _COLUMNS):
+        heading = Heading(_two_lines(column.heading(board.metric.title).text))
+        fields = [Field(field.lines[:1]) for field in column.fields(Standings.of(board).lines.loc[entries])]
         wide = _width(heading, fields)
         if any(not field.is_empty for field in fields) and width + wide <= console.width:
-            columns[key] = heading, fields
+            columns.append((heading, fields))
             width += wide
-    method = Heading("method", numeric=False), [Field((name,)) for name in names]
-    table = ReportTable("", "", "", [method, *(columns[key] for key in _ORDER if key in columns)])
-    grid = _grid(table, range(len(table.headings)), console, above=sum(board.entries["role"][entries].isin(UNRANKED)))
+    table = ReportTable("", "", "", columns)
+    grid = _grid(table, range(len(columns)), console, above=sum(board.entries["role"][entries].isin(UNRANKED)))
     if hidden:
         grid.add_row(_text(f"   {plural(hidden, 'more method')} in index.html", console, "dim"))
     return grid
 
 
-def _names(board: Board, console: Console, marked: dict[int, str], entries: Sequence[int]) -> list[str]:
-    """Return rank, label and marks of some entries. Long labels are shortened so that numbers fit."""
-    ranks = [board.entries["rank"][n] for n in entries]
-    marks = ["".join(f", {mark}" for mark in (board.entries["mark"][n], marked.get(n)) if mark) for n in entries]
-    most = max(console.width - _NUMBERS, 24)
-    labels = _shortened([words.clean(board.labels[n]) for n in entries], [most - len(mark) for mark in marks])
-    return [f"{'' if r is None else r:>2} {name}{mark}" for r, name, mark in zip(ranks, labels, marks, strict=True)]
-
-
-def _shortened(labels: Sequence[str], rooms: Sequence[int]) -> list[str]:
-    """Return labels cut to some characters each: at their end, or in their middle if two would read the same."""
-    cut = [label if len(label) <= room else f"{label[: room - 2]}.." for label, room in zip(labels, rooms, strict=True)]
-    return [
-        f"{label[: room - 2 - room // 2]}..{label[-(room // 2) :]}" if cut.count(end) > 1 and end != label else end
-        for label, room, end in zip(labels, rooms, cut, strict=True)
-    ]
+def _without_middle(name: str, most: int) -> str:
+    """Return a name of at most `most` characters. Names of one method often begin alike, and marks are at the end."""
+    return name if len(name) <= most else f"{name[: most - 2 - most // 2]}..{name[-(most // 2) :]}"
 
 
 def _yours_text(board: Board, entry: int, yours: Collection[str]) -> str:

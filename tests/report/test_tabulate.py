@@ -170,10 +170,12 @@ def test_origin_names_each_source_once() -> None:
         failed(seed=2, libraries={"torch": "2.11.0", "numpy": "2.4.6"}),
     ]
     found = Leaderboards.of(records).origin
-    assert (found.runs, found.failed) == (3, 1)
-    assert found.code == {"0.1.0": ["0123456789", "fedcba9876, with uncommitted changes"]}
-    assert found.libraries == ["numpy 2.4.6", "torch 2.11.0 and 2.13.0"]
-    assert found.hardware == ["EPYC (cpu), 1 thread a run, float32"]
+    assert found == {
+        "Runs": "3 (1 failed)",
+        "Code": "llpbench 0.1.0 (0123456789; fedcba9876, uncommitted changes)",
+        "Libraries": "numpy 2.4.6, torch 2.11.0 and 2.13.0",
+        "Hardware": "EPYC (cpu), 1 thread a run",
+    }
 
 
 START = make_cell_of("dllp")
