@@ -18,10 +18,10 @@ from pathlib import Path
 
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS, Metric
-from llpbench.core.registry import METHODS, SUITES, Entry
+from llpbench.core.registry import DATASETS, METHODS, SUITES, Entry
 from llpbench.data.loading import EMBEDDED, load_table, locate, suite_datasets
 from llpbench.data.sources import Generated, OpenML, Parquet
-from llpbench.data.specs import FACTS, DatasetSpec, Facts, built_in_facts, dataset_specs
+from llpbench.data.specs import FACTS, DatasetSpec, Facts, built_in_facts, dataset_spec
 from llpbench.results.frame import COLUMNS
 from llpbench.running.settings import PRESETS
 
@@ -243,8 +243,8 @@ suite.
 def datasets() -> str:
     """Return the page of datasets and suites."""
     suites = {entry.name: suite_datasets(entry.name) for entry in SUITES.entries()}
-    specs = [spec for spec in dataset_specs() if spec.bags is None]
-    others = " and ".join(f"`{spec.name}`" for spec in dataset_specs() if spec.bags is not None)
+    specs = [spec for spec in map(dataset_spec, DATASETS.names()) if spec.bags is None]
+    others = " and ".join(f"`{spec.name}`" for spec in map(dataset_spec, DATASETS.names()) if spec.bags is not None)
     parts = [
         DATASETS_INTRODUCTION.format(labelled=len(specs), others=others),
         *(
@@ -380,7 +380,7 @@ def write_facts() -> None:
     Generated tables take seconds, so that their former facts are kept, too.
     """
     facts = dict(built_in_facts())
-    for spec in dataset_specs():
+    for spec in map(dataset_spec, DATASETS.names()):
         generated = isinstance(spec.source, Generated) and spec.name in facts
         if spec.prepare.__module__.startswith("llpbench.datasets.") and locate(spec) and not generated:
             facts[spec.name] = Facts.of(load_table(spec.name, download=False))

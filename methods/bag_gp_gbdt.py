@@ -24,6 +24,7 @@ from llpbench.blocks.bag_logits import LogitProcess
 from llpbench.blocks.bag_process import ProcessSettings
 from llpbench.blocks.design import some_bags
 from llpbench.blocks.linear import FlatterLogits, correction
+from llpbench.blocks.side_by_side import together
 from llpbench.blocks.trees import TreeLogits, TreeRows, TreeSettings
 from llpbench.core.effects import FeatureEffect
 
@@ -79,7 +80,10 @@ class BagGPGBDT(DirectMethod):
     def _union(self, train: BaggedRows, rng: np.random.Generator) -> _UnionPredictor:
         """Fit the process, then trees from its posterior, then trees from the prior."""
         process = LogitProcess.of(train, ProcessSettings(), rng)
-        data = TreeRows(train)
-        refitted = data.boost_posteriors(process(), TreeSettings(100), self.params.rounds, rng)
-        counted = data.boost_counts(TreeSettings(self.params.trees), rng)
+        data, start = TreeRows(train), process()
+        *seeds, last = rng.integers(2**31, size=self.params.rounds + 1).tolist()
+        refitted, counted = together(
+            lambda: data.boost_posteriors(start, TreeSettings(100), seeds),
+            lambda: data.boost_counts(TreeSettings(self.params.trees), last),
+        )
         return _UnionPredictor(process, refitted, counted)

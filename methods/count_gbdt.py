@@ -56,4 +56,4 @@ class CountGBDT(DirectMethod):
             penalty=self.params.penalty,
             least=self.params.least,
         )
-        return TreeProba(TreeRows(train).boost_counts(settings, rng))
+        return TreeProba(TreeRows(train).boost_counts(settings, int(rng.integers(2**31))))

@@ -57,4 +57,5 @@ class EMGBDT(DirectMethod):
         settings = TreeSettings(
             rounds=self.params.trees, leaves=self.params.leaves, learning_rate=self.params.learning_rate
         )
-        return TreeProba(TreeRows(train).boost_posteriors(start, settings, self.params.rounds, rng))
+        seeds = rng.integers(2**31, size=self.params.rounds).tolist()
+        return TreeProba(TreeRows(train).boost_posteriors(start, settings, seeds))

@@ -47,3 +47,13 @@ def side_by_side(items: Iterable[Item], compute: Callable[[Item], Found]) -> Ite
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def are_shared() -> bool:
+    """Return whether `with_workers` lets several computations share the threads."""
+    return (_workers.get() or 1) > 1
+
+
+def together(*computations: Callable[[], Found]) -> list[Found]:
+    """Return the results of some computations: side by side if they share the threads, otherwise in turn."""
+    return [*side_by_side(computations, lambda each: each())] if are_shared() else [each() for each in computations]

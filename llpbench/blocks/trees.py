@@ -11,10 +11,7 @@ wheel includes it. `xgboost-cpu` is the same library without GPU code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +22,7 @@ from scipy.special import expit, logit, softmax
 from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import BoostingRows
 from llpbench.blocks.distinct import Distinct
-from llpbench.blocks.side_by_side import Found, workers
+from llpbench.blocks.side_by_side import are_shared
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 
 if TYPE_CHECKING:
@@ -81,12 +78,7 @@ def _threads_for_rows(rows: int) -> int:
 
     Trees that grow beside other trees also have one thread.
     """
-    return torch.get_num_threads() if rows > _SMALL and not _in_background() else 1
-
-
-def _tree_seed(rng: np.random.Generator) -> int:
-    """Return a seed for `TreeRows.grow`."""
-    return int(rng.integers(2**31))
+    return 1 if rows <= _SMALL or are_shared() else torch.get_num_threads()
 
 
 def _margins(booster: xgboost.Booster, data: xgboost.DMatrix) -> FloatArray:
@@ -116,6 +108,7 @@ class TreeRows:
         self.input = _TreeInput(train.rows)
         self.data = self.input(rows, xgboost.QuantileDMatrix, weight=weight)
         """the rows, or the distinct rows"""
+        self._threads = _threads_for_rows(self.data.num_row())
 
     def scores(self, booster: xgboost.Booster) -> FloatArray:
         """Return a booster's scores [rows or cells, outputs]."""
@@ -130,7 +123,7 @@ class TreeRows:
         import xgboost
 
         gradients = self._of_data(gradients)
-        options = _tree_options(settings, outputs, seed, _threads_for_rows(self.data.num_row()))
+        options = _tree_options(settings, outputs, seed, self._threads)
         booster = xgboost.Booster(options, [self.data])
         for step in range(settings.rounds):  # as `booster.update`, which checks the names of features two more times
             now = booster.predict(self.data, output_margin=True, training=True, validate_features=False)
@@ -156,33 +149,25 @@ class TreeRows:
 
         return distinct
 
-    def boost_counts(self, settings: TreeSettings, rng: np.random.Generator) -> TreeLogits:
+    def boost_counts(self, settings: TreeSettings, seed: int) -> TreeLogits:
         """Boost the likelihood of the counts, starting from the logit of the prior."""
         offset = _start_of(self._prior)
-        booster = self.grow(_likelihood_gradients(self.counts, offset), len(offset), settings, _tree_seed(rng))
+        booster = self.grow(_likelihood_gradients(self.counts, offset), len(offset), settings, seed)
         return TreeLogits(self.input, booster.reset(), offset)
 
-    def boost_posteriors(
-        self, start: FloatArray, settings: TreeSettings, rounds: int, rng: np.random.Generator
-    ) -> TreeLogits:
+    def boost_posteriors(self, start: FloatArray, settings: TreeSettings, seeds: Sequence[int]) -> TreeLogits:
         """Run EM, starting from logits `start` [rows, classes] of the training rows, and refit all trees in each round.
 
-        In each of `rounds`, trees are fitted by cross-entropy to q = softmax(z + b). The shift b of each bag makes the
-        mean of q equal the bag's proportions. Inside `background`, another thread does so.
+        Each of `seeds` is that of a round. Trees are fitted by cross-entropy to q = softmax(z + b). The shift b of each
+        bag makes the mean of q equal the bag's proportions.
         """
         outputs = 1 if start.shape[1] == 2 else start.shape[1]
         logits = start[self._first]
-        seeds = [_tree_seed(rng) for _ in range(rounds)]
-
-        def refitted() -> xgboost.Booster:
-            now = logits
-            for seed in seeds:
-                gradients = _cross_entropy_gradients(self.counts.fitted(now)[:, -outputs:])
-                booster = self.grow(gradients, outputs, settings, seed)
-                now = full_logits(self.scores(booster))
-            return booster.reset()
-
-        return TreeLogits(self.input, _later(refitted), np.zeros(outputs))
+        for seed in seeds:
+            gradients = _cross_entropy_gradients(self.counts.fitted(logits)[:, -outputs:])
+            booster = self.grow(gradients, outputs, settings, seed)
+            logits = full_logits(self.scores(booster))
+        return TreeLogits(self.input, booster.reset(), np.zeros(outputs))
 
 
 def _tree_options(settings: TreeSettings, outputs: int, seed: int, threads: int) -> dict[str, Any]:
@@ -215,22 +200,13 @@ class TreeLogits:
     """Logits of rows by boosted trees."""
 
     input: _TreeInput
-    booster: xgboost.Booster | Future[xgboost.Booster]
-    """the trees; a future while they are grown in another thread"""
+    booster: xgboost.Booster
     offset: FloatArray
     """[outputs]"""
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return logits [rows, classes]."""
-        return full_logits(self.input.scores(self.grown(), rows) + self.offset)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state with grown trees."""
-        return {**self.__dict__, "booster": self.grown()}
-
-    def grown(self) -> xgboost.Booster:
-        """Return the trees, once they are grown."""
-        return self.booster.result() if isinstance(self.booster, Future) else self.booster
+        return full_logits(self.input.scores(self.booster, rows) + self.offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,51 +249,3 @@ def _cross_entropy_gradients(targets: FloatArray) -> Gradients:
         return p - targets, p * (1 - p)
 
     return gradients
-
-
-_background: ContextVar[_Background | None] = ContextVar("background", default=None)
-
-
-class _Background:
-    """One more thread, and what it computes."""
-
-    def __init__(self) -> None:
-        self.pool = ThreadPoolExecutor(1)
-        self.results: list[Future[object]] = []
-
-
-@contextmanager
-def background() -> Iterator[None]:
-    """Let `_later` compute in one more thread until the end of this context, if there are several workers.
-
-    The end waits for the thread, and raises its first error.
-    """
-    if workers() == 1:
-        yield
-        return
-    mine = _Background()
-    token = _background.set(mine)
-    try:
-        with mine.pool:
-            yield
-        for result in mine.results:
-            result.result()
-    finally:
-        _background.reset(token)
-
-
-def _in_background() -> bool:
-    """Return whether `_later` computes in another thread."""
-    return _background.get() is not None
-
-
-def _later(compute: Callable[[], Found]) -> Future[Found]:
-    """Return a result that is computed in another thread inside `background`, and at once elsewhere."""
-    mine = _background.get()
-    if mine is None:
-        done: Future[Found] = Future()
-        done.set_result(compute())
-        return done
-    found = mine.pool.submit(copy_context().run, compute)
-    mine.results.append(found)  # type: ignore[arg-type]
-    return found

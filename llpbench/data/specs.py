@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llpbench.core.errors import DataError, LLPBenchError
-from llpbench.core.registry import DATASETS, Entry
+from llpbench.core.registry import DATASETS
 from llpbench.core.tables import Table
 from llpbench.core.text import hint
 from llpbench.data.frames import read_parquet, table_from_bags, table_from_frame
@@ -224,15 +224,7 @@ def file_name(name: str) -> str:
 
 def dataset_spec(name: str) -> DatasetSpec:
     """Return the declaration of a dataset, given its name or code. Raises `LLPBenchError` if it is unknown or wrong."""
-    return _spec(DATASETS.entry(name))
-
-
-def dataset_specs() -> list[DatasetSpec]:
-    """Return the declarations of all datasets, in the registry's order."""
-    return [_spec(entry) for entry in DATASETS.entries()]
-
-
-def _spec(entry: Entry) -> DatasetSpec:
+    entry = DATASETS.entry(name)
     prepare = entry.load()
     given: dict[str, Any] = {"facts": built_in_facts().get(entry.name), **entry.facts}
     if fault := next(_faults(given), ""):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, asdict, dataclass, is_dataclass, replace
 from numbers import Real
 from typing import Any, get_args
@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits
 from llpbench.blocks.distinct import Distinct
 from llpbench.blocks.pretraining import PretrainingParams, Tasks
 from llpbench.blocks.side_by_side import with_workers
-from llpbench.blocks.trees import background
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, IntArray, Ragged, Rows, Schema, Task
 from llpbench.core.cell import NUMBERS, Cell, Protocol
 from llpbench.core.criteria import GUIDES
@@ -128,8 +127,7 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
         own = read_params(declared.Params, self.params or {}, owner=self._method)
         schema = _schema(train, cardinalities, 1)
         streams = (generator(self.random_state, "training", *([copy] if copy else [])) for copy in range(ensemble))
-        small = len(train.bag_of_row) <= _SMALL
-        with _own_code(self._method), background() if small else nullcontext():
+        with _own_code(self._method):
             members = [declared(own).fit(train.where_known(), schema, rng) for rng in streams]
         return members[0] if ensemble == 1 else MeanPredictor(members)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
 
@@ -18,8 +19,8 @@ from llpbench.blocks.components import Components
 from llpbench.blocks.counts import BagCounts, _poisson_binomial
 from llpbench.blocks.design import some_bags
 from llpbench.blocks.distinct import Distinct
-from llpbench.blocks.side_by_side import side_by_side, with_workers, workers
-from llpbench.blocks.trees import TreeRows, TreeSettings, _in_background, _later, background
+from llpbench.blocks.side_by_side import side_by_side, together, with_workers, workers
+from llpbench.blocks.trees import TreeRows, TreeSettings
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
 from llpbench.core.errors import LLPBenchWarning
 
@@ -221,8 +222,8 @@ def test_trees_of_distinct_rows_equal_trees_of_all(classes: int, monkeypatch: py
     for least in (100_000, 1000):
         monkeypatch.setattr(distinct, "_FEWEST_ROWS", least)
         data = TreeRows(train)
-        refitted = data.boost_posteriors(start, TreeSettings(12), 2, np.random.default_rng(0))
-        counted = data.boost_counts(TreeSettings(12), np.random.default_rng(0))
+        refitted = data.boost_posteriors(start, TreeSettings(12), [1, 2])
+        counted = data.boost_counts(TreeSettings(12), 3)
         found.append([each(train.rows) for each in (refitted, counted)])
         assert (data.data.num_row() < 20) == (least == 1000)
     assert_allclose(found[1], found[0], atol=1e-4)
@@ -242,29 +243,12 @@ def test_workers_run_in_parallel() -> None:
         assert sorted(side_by_side(range(2), lambda item: (meeting.wait(), item)[1])) == [0, 1]
 
 
-def test_background_thread_runs_inside_context_only() -> None:
-    mine = threading.get_ident()
-    with with_workers(2), background():
-        assert _later(threading.get_ident).result() != mine
-        assert _later(_in_background).result()  # it sees the context
-    assert _later(threading.get_ident).result() == mine
-    with with_workers(1), background():
-        assert _later(threading.get_ident).result() == mine
-
-
-def test_leaving_background_waits_and_raises() -> None:
-    done: list[int] = []
-    begin = threading.Event()
-
-    def slow() -> None:
-        begin.wait(20)
-        done.append(1)
-
-    with with_workers(2), background():
-        _later(slow)
-        assert not done
-        begin.set()
-    assert done == [1]
-    with pytest.raises(ZeroDivisionError), with_workers(2), background():
-        _later(lambda: 1 // 0)
-    assert not _in_background()
+def test_computations_share_threads_only_with_workers() -> None:
+    mine, meeting = threading.get_ident(), threading.Barrier(2, timeout=20)
+    for number in (None, 1):
+        with with_workers(number) if number else nullcontext():
+            assert together(threading.get_ident, threading.get_ident) == [mine, mine]
+    with with_workers(2):
+        assert len({mine, *together(*[lambda: (meeting.wait(), threading.get_ident())[1]] * 2)}) == 3
+        with pytest.raises(ZeroDivisionError):
+            together(lambda: 1 // 0, threading.get_ident)

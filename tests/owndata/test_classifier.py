@@ -29,9 +29,9 @@ from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_info
 
 from llpbench import LLPBenchError, LLPClassifier, bag_scorer
-from llpbench.blocks import assigning, bag_process, trees
+from llpbench.blocks import assigning, bag_process
 from llpbench.blocks.side_by_side import workers
-from llpbench.blocks.trees import _later
+from llpbench.blocks.trees import TreeRows
 from llpbench.core.bags import BaggedRows, Holdout, IntArray, Ragged
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.registry import METHODS
@@ -471,10 +471,12 @@ def test_auto_is_independent_of_threads_and_small_tables_use_one_of_blas(monkeyp
     monkeypatch.setattr(bag_process, "_SCORED", 2)
     grown: dict[int | None, int] = {}
 
-    def watched(compute: object) -> object:
-        return _later(lambda: (compute(), grown.setdefault(jobs, threading.get_ident()))[0])  # type: ignore[operator]
+    def watched(self: TreeRows, *given: Any) -> object:
+        grown[jobs] = threading.get_ident()
+        return boost(self, *given)
 
-    monkeypatch.setattr(trees, "_later", watched)
+    boost = TreeRows.boost_posteriors
+    monkeypatch.setattr(TreeRows, "boost_posteriors", watched)
     (frame, bags, votes), found = people(240, 30), []
     for jobs in (1, 2):
         model = LLPClassifier(n_jobs=jobs, random_state=3).fit(frame, bags, counts=counted(bags, votes))
