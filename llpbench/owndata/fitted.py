@@ -382,7 +382,11 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
 
 def _unknown_bags(labels: BagLabels, strange: BoolArray, known: Sequence[Hashable]) -> str:
-    """Return a message if at least half of the rows are in `strange` bags; "" otherwise."""
+    """Return a message if at least half of the rows are in `strange` bags; refuse labels that are texts only here."""
+    texts = [{isinstance(name, str) for name in names} for names in (labels.names, known)]
+    if labels.names and strange.all() and texts[0].isdisjoint(texts[1]):
+        wrong = f"bag labels look like {labels.names[0]!r}, but fit saw labels like {known[0]!r}"
+        raise LLPBenchError(f"{wrong}; none match. Give labels of the same type.")
     if strange.mean() < _MANY_UNKNOWN:
         return ""
     examples = [labels.names[place] for place in pd.unique(labels.of_row[strange]) if place >= 0][:2]

@@ -281,6 +281,8 @@ def _curves(board: Board) -> DataFrame:
 
 def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     """Draw a panel for each bagging of the dataset with most baggings, at one bag size."""
+    from seaborn import histplot  # a second of imports
+
     histograms: dict[_Place, dict[int, FloatArray]] = defaultdict(dict)
     titles: dict[_Place, str] = {}
     for board in leaderboards.boards:
@@ -299,7 +301,9 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     panels = layout.panels(len(drawn), height=2.2, below=0.2, share_y=True)
     for ax, place, shares, (colour, _) in zip(panels.axes, drawn, means, LOOKS, strict=False):
         edges = np.linspace(0, 1, len(shares) + 1)
-        ax.stairs(100 * shares, edges, fill=True, facecolor=(colour, 0.25), edgecolor=colour, linewidth=1.2)
+        middles = (edges[1:] + edges[:-1]) / 2
+        histplot(x=middles, weights=100 * shares, bins=[*edges], element="step", color=colour, alpha=0.25, ax=ax)
+        ax.set(xlabel="", ylabel="")
         ax.set_title("\n".join(textwrap.wrap(titles[place], 30, max_lines=2, placeholder=" …")))
         ax.set(xlim=(0, 1), xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"])
     panels.axes[0].set_ylim(0, 105 * max(shares.max() for shares in means))
