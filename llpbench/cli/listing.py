@@ -74,7 +74,7 @@ def _lines(what: str | None, method: str | None) -> Iterator[str]:
 
         yield from _listed([*map(_dataset, (*DATASETS.names(), *local_names()))])
     else:
-        yield from _listed([*map(_plain, REGISTRIES[what.removesuffix("s")].entries())])
+        yield from _listed([*map(_item, REGISTRIES[what.removesuffix("s")].entries())])
 
 
 class _Item(NamedTuple):
@@ -104,18 +104,14 @@ def _method_lines() -> Iterator[str]:
     entries = sorted(METHODS.entries(), key=lambda entry: (FAMILIES.index(entry.family), entry.facts["extra"]))
     for family, members in groupby(entries, key=lambda entry: entry.family):
         yield f"family:{family}"
-        yield from _listed([*map(_method, members)])
+        yield from _listed([*map(_item, members)])
         yield ""
     yield "--methods takes names, family:NAME, all, or default (not those marked extra)."
 
 
-def _method(entry: Entry) -> _Item:
-    facts = (str(entry.facts["kind"]), "extra" if entry.facts["extra"] else "", str(entry.facts["reference"]))
-    return _Item(entry.name, facts, [entry.summary])
-
-
-def _plain(entry: Entry) -> _Item:
-    return _Item(entry.name, [str(entry.facts.get("reference", ""))], [entry.summary])
+def _item(entry: Entry) -> _Item:
+    facts = (entry.facts.get("kind", ""), "extra" if entry.facts.get("extra") else "", entry.facts.get("reference", ""))
+    return _Item(entry.name, [*map(str, facts)], [entry.summary])
 
 
 def _dataset(name: str) -> _Item:

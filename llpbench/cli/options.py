@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -126,12 +126,9 @@ class CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command with a name. Raises a usage error with the nearest names if there is none."""
         if args and self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing and args[0][:1] != "-":
-            self._refuse(ctx, args[0])
+            known = self.list_commands(ctx)
+            ctx.fail(f"unknown command {args[0]!r}. {hint(args[0], known)}Available: {', '.join(known)}.")
         return super().resolve_command(ctx, args)
-
-    def _refuse(self, ctx: click.Context, name: str) -> NoReturn:
-        known = self.list_commands(ctx)
-        ctx.fail(f"unknown command {name!r}. {hint(name, known)}Available: {', '.join(known)}.")
 
 
 def _write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:

@@ -182,13 +182,9 @@ def warnings_as_lines() -> Iterator[None]:
 
 
 def possible_names(given: Sequence[str]) -> list[str]:
-    """Return every column of ROWS that --bag-column could name: each text, and each sequence of its parts."""
-    found = []
-    for text in [*given, *(name.partition("=")[0] for name in given)]:
-        parts = text.split("+")
-        found += ["+".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)]
-        found += csv_parts(text, "+")
-    return found
+    """Return every column of ROWS that --bag-column could name: each text, and its parts."""
+    texts = [*given, *(text.partition("=")[0] for text in given)]
+    return [name for text in texts for name in (text, *csv_parts(text, "+"))]
 
 
 def key_names(given: tuple[str, ...], known: list[str]) -> tuple[list[str], list[str]]:

@@ -5,6 +5,7 @@ The engine seeds every random generator that it uses, so global generators need 
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -72,3 +73,19 @@ def restored(who: str = "", module: str | None = None) -> Iterator[list[str]]:
         if changed and who and who not in _reported:
             _reported.add(who)
             LOG.warning(f"{who} changed {', '.join(changed)}, which was reset for what runs next")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence warnings and log lines of other packages."""
+    root, silence = logging.getLogger(), logging.NullHandler()
+    level = root.manager.disable
+    root.addHandler(silence)  # otherwise logging.warning() in the client would add a permanent handler
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+        root.removeHandler(silence)

@@ -19,8 +19,6 @@ _ROUNDED = 0.02
 """tolerance for the sum of a bag's proportions; larger if they are printed with few digits"""
 _PRINTED_DIGITS, _FLOAT_DIGITS = 4, 6
 """largest number of digits after the point in printed numbers, and the number assumed for numbers with more digits"""
-_MOST = 1e15
-"""largest count for which common divisors are computed"""
 _WHOLE = either(" For cross-validation, split with GroupKFold.", "")
 _DROP, _SUPPRESS = argument("unmatched='drop'"), argument("impossible='suppress'")
 _ROWS, _COUNTS = argument("X"), argument("counts=")
@@ -152,11 +150,10 @@ class BagLabels:
             advice = f"If {what} are suppressed, {_GIVE_NAN}."
             if table.at_fit:
                 advice += f" To drop the rows of bags without {what}, {drop}"
-            if shift := _shift(self.names, table.names):
-                advice = f"All numbers with {what} are {abs(shift):g} {'higher' if shift > 0 else 'lower'} than those "
-                advice += "with rows. Number the bags alike in both."
-            elif near := near_names(lacking, empty):
+            if near := near_names(lacking, empty):
                 advice = f"{near}. Use the same names." + advice.partition(".")[2]
+            elif len(lacking) == len(empty):  # such as bags numbered from 1 and from 0
+                advice = "Use the same names in both."
             told = f"{len(lacking):,} of {plural(len(listed), 'bag')} ({shown(lacking)}) {verb(len(lacking))}"
             raise LLPBenchError(f"{told} rows but no {what}; {others}. {advice}")
         if empty:
@@ -337,6 +334,11 @@ class BagTable:
         beyond = ((values < low[:, None]) | (values > high[:, None])).any(axis=1)
         slack = (1e-6 * unit if self.is_counts else _rounding(given)) + most * given.shape[1] ** 0.5
 
+        other_ways = either("Give NaN for unknown values.", "Leave unknown values empty.")
+        if self.at_fit:
+            added = f"{'more ' * bool(noise)}noise was added, use {'a larger ' * bool(noise)}{argument('noise=')}"
+            other_ways = f"If {self.what} are rounded or {added}."
+
         def message(first: int, extent: str, ignore: str) -> str:
             listed = ", ".join(f"{value:g}" for value in given[first])
             bag, sums = f"bag {labels.names[first]!r}", given.shape[1] > 1
@@ -353,70 +355,44 @@ class BagTable:
                 if labels.weights is not None:
                     rows = f"has rows with a total weight of {unit[first]:,.10g}"
                 sum_ = f"its counts ({listed}) add up to {total[first]:g}" if sums else f"its count is {listed}"
-                if self.at_fit and not hint and (advice := self._advice_if_misread(values, unit)):
-                    return f"{bag} {rows}, but {sum_}. {extent} {advice}."
-                advice = self._counts_advice(values, unit, hint) if self.at_fit else f"Give whole bags.{_WHOLE}"
-                return f"{bag} {rows}, but {sum_}. {extent} {advice} {self._other_ways(noise)}{ignore}"
+                advice = f"{hint or f'Give whole bags.{_WHOLE}'} {other_ways}"
+                if self.at_fit and not hint:
+                    advice = self._advice(values, unit, other_ways)
+                return f"{bag} {rows}, but {sum_}. {extent} {advice}{ignore}"
             elif (np.abs(total[np.isfinite(total)] - 100) < 2).all() and sums and self.at_fit:
                 advice = f"Divide percentages by 100, or give percentages as {_COUNTS} with {_AS_SHARES}."
                 return f"{says}, but proportions {meant}. {extent} {advice}"
             elif sums and total[first] < unit[first] and (values[first] >= 0).all():
                 advice = "Add a class for the rest."
-            return f"{says}, but {self.what} {meant}. {extent} {advice} {self._other_ways(noise)}{ignore}"
+            return f"{says}, but {self.what} {meant}. {extent} {advice} {other_ways}{ignore}"
 
         return beyond | (np.abs(total - unit) > slack), message
 
-    def _other_ways(self, noise: float) -> str:
-        """Return advice that holds for any impossible value."""
-        if not self.at_fit:
-            return either("Give NaN for unknown values.", "Leave unknown values empty.")
-        return f"If {'more ' * bool(noise)}noise was added, use {'a larger ' * bool(noise)}{argument('noise=')}."
-
-    def _counts_advice(self, values: FloatArray, unit: FloatArray, hint: str) -> str:
-        """Return advice for counts that do not add up to the rows of their bags."""
-        if hint:
-            return hint
-        total = values.sum(axis=1)
-        known = np.isfinite(total) & (np.abs(total - unit) > 1e-6 * unit)
-        if values.shape[1] == 2 and (total[np.isfinite(total)] == unit[np.isfinite(total)]).all():  # of one class
-            sample = f"If {_ROWS} is only a sample of the rows, use {_SAMPLED} and {argument('sizes=')}.{_WHOLE}"
-            if np.nanmax(values[:, 1]) <= 100:
-                return f"If counts are percentages, divide them by 100 and give the {_SHARES}. {sample}"
-            return sample
-        ratio = np.median(total[known] / unit[known]) if known.any() else 1.0
-        if 0 < ratio < 0.01:
-            return f"If counts are in other units, such as thousands, use {_AS_SHARES}."
-        if (total[known] < unit[known]).all():
-            return (
-                f"There are more rows than counted people. To make a class of the others, use {argument('rest_as=')}. "
-                f"If they are like the counted people, use {_AS_SHARES}."
-            )
-        if (total[known] > unit[known]).all():
-            few = known.sum() < len(known) / 2
-            return "Correct them." if few else f"If {_ROWS} is only a sample of the rows, use {_SAMPLED}.{_WHOLE}"
-        return _OTHERS
-
-    def _advice_if_misread(self, values: FloatArray, unit: FloatArray) -> str:
-        """Return the advice for counts that are shares or percents, or that have a class too many; "" otherwise."""
+    def _advice(self, values: FloatArray, unit: FloatArray, other_ways: str) -> str:
+        """Return what to do about counts that do not add up to the rows of their bags, or `other_ways`."""
         known = np.isfinite(values).all(axis=1)
         values, unit = values[known], unit[known]
         total = values.sum(axis=1)
-        for whole, advice in (
-            (1, f"These are shares. Give {_SHARES}"),
-            (100, f"These are percentages. Give percentages as {_COUNTS} with {_AS_SHARES}"),
-        ):
-            if len(total) > 1 and (np.abs(unit - whole) > 1).any() and (np.abs(total - whole) < 0.02 * whole).all():
-                return advice
-        whole = int(np.gcd.reduce(values.clip(0, _MOST).astype(np.int64), axis=None)) if (values % 1 == 0).all() else 1
-        off = np.abs(total - unit).max(initial=0.0) / values.shape[1]
-        if whole > 1 and off <= whole - 1:
-            # at random, a remainder r is rounded up with probability r / whole: variance r (whole - r)
-            deviation = (whole**2 / 12 if off <= whole // 2 else (whole**2 - 1) / 6) ** 0.5
-            return f"Counts are rounded to {whole}. Use {argument('noise=')} {deviation:.3g}"
+        off = np.abs(total - unit) > 1e-6 * unit
+        sample = f"If {_ROWS} is only a sample of the rows, use {_SAMPLED}"
+        for whole in (1, 100) if len(total) > 1 else ():
+            if (np.abs(unit - whole) > 1).any() and (np.abs(total - whole) < 0.02 * whole).all():
+                return f"Give {_SHARES}, or percentages as {_COUNTS} with {_AS_SHARES}."
         for place, column in enumerate(self.columns or ()):
             if values.shape[1] > 2 and (total - values[:, place] == unit).all():
-                return f"Without {column!r} the counts add up to the rows. Leave this class out"
-        return ""
+                return f"Without {column!r} the counts add up to the rows. Leave this class out."
+        if not off.any():  # a count of one class is larger than its bag
+            percents = f"If counts are percentages, divide them by 100 and give the {_SHARES}."
+            return f"{percents} {sample} and {argument('sizes=')}.{_WHOLE} {other_ways}"
+        if (total[off] < unit[off]).all():
+            return (
+                f"There are more rows than counted people. To make a class of the others, use {argument('rest_as=')}. "
+                f"If they are like the counted people, or in other units, such as thousands, use {_AS_SHARES}. "
+                f"{other_ways}"
+            )
+        if (total[off] > unit[off]).all():
+            return f"{'Correct them.' if off.sum() < len(off) / 2 else f'{sample}.{_WHOLE}'} {other_ways}"
+        return f"{other_ways} For rounding, it is 0.29 times the unit. {_OTHERS}"
 
     def _total(self, values: FloatArray, rows: FloatArray, mode: str = "") -> str:
         """Return a message if a column is no class but the number of rows, or the sum of the other columns; else "".
@@ -545,12 +521,3 @@ def _words(name: Hashable) -> str:
     text = " ".join(map(str, name)) if isinstance(name, tuple) else str(name).removesuffix(" 00:00:00")
     plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char)).casefold()
     return re.sub(r"(?<!\d)0+(?=\d)", "", " ".join(re.findall(r"[^\W_]+", plain)))
-
-
-def _shift(names: Sequence[Hashable], others: Sequence[Hashable]) -> float:
-    """Return the difference between all numbers of two series if it is the same for all; else 0."""
-    try:
-        found = {*(np.sort(np.array(others, np.float64)) - np.sort(np.array(names, np.float64))).tolist()}
-    except (TypeError, ValueError):  # texts, or another number of bags
-        return 0.0
-    return found.pop() if len(found) == 1 else 0.0

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import logging
 import os
 import shutil
 import socket
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from llpbench.core.errors import DataError
 from llpbench.core.files import at_home, require_unpackable, temporary_folder
+from llpbench.core.global_state import quiet
 from llpbench.core.text import one_line
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def _openml_client() -> Iterator[Any]:
 
     Its own cache is not used: its pickles depend on the version of pandas, and two processes cannot share it safely.
     """
-    with _quiet(), temporary_folder() as folder:
+    with quiet(), temporary_folder() as folder:
         try:
             import openml
         except Exception as error:  # the import also writes to the home directory, which may fail in any way
@@ -220,22 +219,6 @@ def _require_connection(url: str) -> None:
         error = TimeoutError(f"no answer within {PATIENCE:.0f} seconds")
     if error is not None:
         raise ConnectionError(f"no connection to {host}: {error.strerror or error}") from error
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence warnings and log lines of other packages."""
-    root, silence = logging.getLogger(), logging.NullHandler()
-    level = root.manager.disable
-    root.addHandler(silence)  # otherwise logging.warning() in the client would add a permanent handler
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(level)
-        root.removeHandler(silence)
 
 
 def _read_dat(archive: ZipFile, name: str, columns: list[str]) -> DataFrame:

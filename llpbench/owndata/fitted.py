@@ -382,10 +382,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
 
 def _unknown_bags(labels: BagLabels, strange: BoolArray, known: Sequence[Hashable]) -> str:
-    """Return a message if at least half of the rows are in `strange` bags; refuse labels of another type."""
-    if labels.names and strange.all() and _kinds(labels.names).isdisjoint(_kinds(known)):
-        wrong = f"bag labels look like {labels.names[0]!r}, but fit saw labels like {known[0]!r}"
-        raise LLPBenchError(f"{wrong}; none match. Give labels of the same type.")
+    """Return a message if at least half of the rows are in `strange` bags; "" otherwise."""
     if strange.mean() < _MANY_UNKNOWN:
         return ""
     examples = [labels.names[place] for place in pd.unique(labels.of_row[strange]) if place >= 0][:2]
@@ -394,11 +391,6 @@ def _unknown_bags(labels: BagLabels, strange: BoolArray, known: Sequence[Hashabl
     none = "" if (labels.of_row[strange] >= 0).all() else ", or in no bag"
     told = f"{who} are in bags that were not in fit{such} (fit had {' and '.join(map(repr, known[:2]))}){none}"
     return f"{told}: they are predicted from features alone."
-
-
-def _kinds(names: Sequence[Hashable]) -> set[tuple[bool, ...]]:
-    """Return, for each key of the labels of bags, whether it is a text."""
-    return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
 
 
 def _require_bags(labels: BagLabels) -> None:

@@ -319,9 +319,9 @@ def _all_cells(settings: Settings) -> Iterator[Cell]:
     """Yield every combination of the settings."""
     choices = _choices(settings)
     params = _params(settings, choices["method"])
-    of_pretraining = grid(settings.set.get("pretraining", {}))
-    for parts in grid(choices):
-        for of_method, pretraining_params in itertools.product(grid(params.get(parts["method"], {})), of_pretraining):
+    of_pretraining = _grid(settings.set.get("pretraining", {}))
+    for parts in _grid(choices):
+        for of_method, pretraining_params in itertools.product(_grid(params.get(parts["method"], {})), of_pretraining):
             yield make_cell(
                 **parts,
                 protocol=settings.protocol,
@@ -331,7 +331,7 @@ def _all_cells(settings: Settings) -> Iterator[Cell]:
             )
 
 
-def grid(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _grid(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return every combination of values. A hyperparameter may have a list of several values."""
     lists = [value if isinstance(value, list) else [value] for value in values.values()]
     return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*lists)]
@@ -384,7 +384,7 @@ def _row_cells(row: StudyRow, dataset: str, choices: Mapping[str, list[Any]], se
             allowed = choices[part] if option in settings.narrowed else values
             levels[part] = [value for value in values if value in allowed]
     rest: dict[str, Any] = {name: fixed.get(name) for name in ("params", "pretraining_params", "max_bags")}
-    for parts in grid(levels):
+    for parts in _grid(levels):
         yield make_cell(**parts, **rest, dataset=dataset, protocol=settings.protocol)
 
 
@@ -394,7 +394,7 @@ def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str
     if "pretraining" in settings.set:
         from llpbench.blocks.pretraining import PretrainingParams
 
-        for values in grid(settings.set["pretraining"]):
+        for values in _grid(settings.set["pretraining"]):
             read_params(PretrainingParams, values, owner="pretraining")
     for name in params:
         _require_in_run("--set", name, methods)

@@ -470,17 +470,9 @@ def _preset(name: Any) -> dict[str, Any]:
     return PRESETS[name]
 
 
-_LONGEST = 1_000_000
-"""Largest number of bytes of a configuration file."""
-
-
 def _load(config: Path) -> dict[str, Any]:
     try:
-        with config.open("rb") as file:
-            content = file.read(_LONGEST + 1)  # such as /dev/zero, which has no end
-        if len(content) > _LONGEST:
-            raise LLPBenchError(f"--config {str(config)!r} is longer than {_LONGEST:,} bytes. Give a TOML file.")
-        return tomllib.loads(content.decode("utf-8"))
+        return tomllib.loads(config.read_text(encoding="utf-8"))
     except OSError as error:
         raise LLPBenchError(f"--config {str(config)!r} cannot be read: {error.strerror}. Fix the path.") from error
     except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8, or nested too deeply

@@ -47,6 +47,8 @@ def _advice(name: str, known: Sequence[str]) -> str:
     if joined is not None:
         mark = "tab" if "\t" in joined.groups() else repr(joined[1] or joined[2])
         return f"If {mark} separates its columns, use --separator {mark}. "
+    if comma := next((each for each in known if each.startswith(f"{name},")), None):
+        return f"Quote a name that contains a comma: '\"{comma}\"'. "
     lower = {each.casefold(): each for each in known}
     near = [lower[each] for each in difflib.get_close_matches(name.casefold(), list(lower), n=3, cutoff=_ALIKE)]
     return f"Did you mean {' or '.join(near)}? " if near else ""
@@ -55,29 +57,12 @@ def _advice(name: str, known: Sequence[str]) -> str:
 def split_names(given: Sequence[str], known: Sequence[str], between: str = ",") -> list[str]:
     """Return the columns that an option names. The option may be repeated, or have several names.
 
-    A text that is the name of a column means that column. Other texts are split so that the parts are columns, or as
-    CSV. Unknown names are returned unchanged. Raises `LLPBenchError` if a text can be split in two ways.
+    A text that is the name of a column means that column. Other texts are split as CSV. Unknown names are returned
+    unchanged.
     """
-    found = []
-    for text in given:
-        ways = [] if '"' in text and not matching_column(text, known) else _ways(text.split(between), known, between)
-        if len(ways) > 1:
-            listed = " or ".join(" and ".join(map(repr, way)) for way in ways)
-            raise LLPBenchError(f"{text!r} could name {listed}. Quote names that hold {between!r}: '\"a{between}b\"'.")
-        found += ways[0] if ways else [matching_column(name, known) or name for name in csv_parts(text, between)]
-    return found
-
-
-def _ways(parts: Sequence[str], known: Sequence[str], between: str) -> list[list[str]]:
-    """Return at most two ways to join neighbours so that all results are columns."""
-    ways: dict[int, list[list[str]]] = {len(parts): [[]]}
-    for start in range(len(parts) - 1, -1, -1):
-        here: list[list[str]] = []
-        for end in range(start + 1, len(parts) + 1):
-            if ways[end] and (name := matching_column(between.join(parts[start:end]), known)) is not None:
-                here += [[name, *rest] for rest in ways[end]]
-        ways[start] = here[:2]
-    return ways[0]
+    whole = [(text, matching_column(text, known)) for text in given]
+    parts = [[column] if column else csv_parts(text, between) for text, column in whole]
+    return [matching_column(name, known) or name for names in parts for name in names]
 
 
 def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.Series:

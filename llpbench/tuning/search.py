@@ -8,9 +8,7 @@ interrupted round is proposed again, with the same trials.
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +20,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from llpbench.core.cell import Tuning
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
+from llpbench.core.global_state import quiet
 from llpbench.core.seeding import sequence
 from llpbench.tuning.space import Space, architecture
 
@@ -102,7 +101,7 @@ class Search:
         first = len(self.made)
         self._asked = []
         asked: list[Trial] = []
-        with _quiet():
+        with quiet():
             study = self._study()
             for number in range(first, first + self.tuning.together) if first < self.tuning.trials else ():
                 if number == 0:
@@ -178,16 +177,3 @@ def _distribution(part: Any) -> FloatDistribution | CategoricalDistribution:
 
 def _trial(values: dict[str, Any]) -> Trial:
     return Trial(**{**values, "rungs": tuple((int(epochs), value) for epochs, value in values["rungs"])})
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence Optuna's messages."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        optuna.logging.set_verbosity(before)

@@ -249,7 +249,7 @@ def test_predictions_are_not_read_as_parts(rows: pd.DataFrame, llpbench: LLPBenc
 def test_special_column_names_work(rows: pd.DataFrame, llpbench: LLPBench) -> None:
     rewritten("bags.csv", lambda table: table.set_axis([" area+zone", "Doe, Jane", "Roe, Richard "], axis=1))
     rows.rename(columns={"district": "area+zone", "income": "income, EUR"}).to_csv("named.csv", index=False)
-    for keys, counts in (("area+zone", "Doe, Jane,Roe, Richard"), (" area+zone", '"Doe, Jane","Roe, Richard"')):
+    for keys, counts in (("area+zone", '"Doe, Jane","Roe, Richard"'), (" area+zone", '"Doe, Jane", "Roe, Richard"')):
         flags = ["--types", "income, EUR=number", "--bag-column", keys, "--counts", counts]
         done(fit(llpbench, *flags, rows="named.csv"))
         assert list(LLPClassifier.load("model").classes_) == ["Doe, Jane", "Roe, Richard"]

@@ -361,7 +361,7 @@ def test_arrays_for_ambiguously_ordered_bags_are_refused(argument: str) -> None:
     call: Any = choose if argument == "time" else fitted
     with refusal(rf"^{argument} without names .*'P1', 'P10', "):
         call(X=FRAME, bags=[f"P{number}" for number in 1 + NUMBER], **counts | ambiguous)
-    with refusal(r"^(?!.*drop).*\(40\).*\(0\).*1 lower"):
+    with refusal(r"^(?!.*drop).*\(40\).*\(0\).*same names in both"):
         fitted(bags=1 + NUMBER, counts=TABLE.reset_index(drop=True))
 
 
@@ -422,16 +422,14 @@ def test_near_names_are_found() -> None:
     assert near_names(["new", "D1", "2016-11"], ["old", "D2", "2016-01"]) == ""
 
 
-@pytest.mark.parametrize(
-    ("unit", "noise", "at_random"), [(5, "1.44", False), (10, "2.89", False), (3, "1.15", True), (5, "2", True)]
-)
-def test_rounded_counts_name_their_noise(unit: int, noise: str, at_random: bool) -> None:
+@pytest.mark.parametrize(("unit", "at_random"), [(5, False), (10, False), (3, True), (5, True)])
+def test_noise_explains_rounded_counts(unit: int, at_random: bool) -> None:
     up = np.random.default_rng(0).random(TABLE.shape) if at_random else 0.5
     rounded = np.floor(TABLE / unit + up) * unit
-    with refusal(f"rounded to {unit}.*{noise}"):
+    with refusal(r"^bag 'd\d+' has \d+ rows.*If counts are rounded .*noise=.* 0.29 times the unit"):
         fitted(counts=rounded)
     with silent("large noise"):
-        assert fitted(counts=rounded, noise=float(noise)).bag_counts_.shape == TABLE.shape
+        assert fitted(counts=rounded, noise=0.29 * unit).bag_counts_.shape == TABLE.shape
     with warned("large noise", match="deviation of 500"):
         fitted(counts=TABLE, noise=500.0)
 

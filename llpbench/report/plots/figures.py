@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from llpbench.report.boards import RUN, Board, entry_label
 from llpbench.report.leaderboard import comparisons
 from llpbench.report.plots import layout
 from llpbench.report.plots.layout import CLEAR, GREY, LONGEST, LOOKS, OPEN, WIDTH, Drawing
-from llpbench.report.statistics import MeanDifference
 from llpbench.report.tabulate import Leaderboards
 
 _MOST_LINES = 24
@@ -59,7 +58,10 @@ _MOST_MARKS = 7
 
 
 def _differences(board: Board, name: str) -> Iterator[Drawing]:
-    """Draw the difference of each compared method from the first entry (`leaderboard.comparisons`)."""
+    """Draw a line for each compared method (`leaderboard.comparisons`): its difference from the first entry.
+
+    The mean and its interval are also a text on the right. Significant ones are blue.
+    """
     verdict = comparisons(board)
     if not verdict.leads:
         return
@@ -67,13 +69,24 @@ def _differences(board: Board, name: str) -> Iterator[Drawing]:
     drawn = {entry: lead.times(-board.sign) for entry, lead in closest}
     worse = [entry for entry, lead in verdict.leads.items() if lead.is_better]
     first = _labels(board)[board.ranked[0]].strip()
+    names = _labels(board, longest=_LONGEST)
+    figure, ax = layout.named_lines([names[entry] for entry in drawn])
+    for place, (entry, gain) in enumerate(drawn.items()):
+        colour, face = (CLEAR, CLEAR) if entry in worse else (OPEN, "white")
+        if gain.has_interval:
+            ax.plot([gain.low, gain.high], [place, place], color=colour, linewidth=1.6, zorder=2)
+        ax.plot([gain.points], [place], "o", markersize=5.5, zorder=3, markerfacecolor=face, markeredgecolor=colour)
+        text = str(gain).replace("-", "−")
+        ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center")
+    ax.axvline(0, color="0.3", linewidth=0.8, zorder=1)
+    ax.margins(x=0.04)
     unit = "points" if board.metric.percent else "units"
-    label = f"{board.metric.title} minus that of {first}, in {unit}"
+    ax.set_xlabel(f"{board.metric.title} minus that of {first}, in {unit}")
     yield _of_board(
         board,
         name,
         "differences",
-        _figure(board, drawn, worse, label),
+        figure,
         first=first,
         bags=words.bags_words(board.bagging),
         number=len(verdict.leads),
@@ -84,24 +97,6 @@ def _differences(board: Board, name: str) -> Iterator[Drawing]:
     )
 
 
-def _figure(board: Board, gains: Mapping[int, MeanDifference], significant: Collection[int], label: str) -> Figure:
-    """Draw a line for each entry: the mean, its interval, and both as text on the right; `significant` ones in blue."""
-    names = _labels(board, longest=_LONGEST)
-    figure, ax = layout.named_lines([names[entry] for entry in gains])
-    for place, (entry, gain) in enumerate(gains.items()):
-        colour = CLEAR if entry in significant else OPEN
-        if gain.has_interval:
-            ax.plot([gain.low, gain.high], [place, place], color=colour, linewidth=1.6, zorder=2)
-        face = colour if entry in significant else "white"
-        ax.plot([gain.points], [place], "o", markersize=5.5, zorder=3, markerfacecolor=face, markeredgecolor=colour)
-        text = str(gain).replace("-", "−")
-        ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center")
-    ax.axvline(0, color="0.3", linewidth=0.8, zorder=1)
-    ax.margins(x=0.04)
-    ax.set_xlabel(label)
-    return figure
-
-
 def _robustness(board: Board, name: str) -> Iterator[Drawing]:
     """Draw the mean rank of the standard deviation over seeds of each entry, with the deviation beside it."""
     ranking = board.robustness()
@@ -110,12 +105,9 @@ def _robustness(board: Board, name: str) -> Iterator[Drawing]:
         return
     names = _labels(board, ranking.index, longest=_LONGEST)
     first = board.ranked[0]
-    figure = Figure(figsize=(WIDTH, 0.7 + 0.21 * len(drawn)))
-    ax = figure.subplots()
-    bars = ax.barh([names[entry] for entry in drawn.index], drawn["mean_rank"], color=CLEAR, height=0.7)
+    figure, ax = layout.named_lines([names[entry] for entry in drawn.index])
+    bars = ax.barh(range(len(drawn)), drawn["mean_rank"], color=CLEAR, height=0.7)
     ax.bar_label(bars, [f"± {std:.1f}" for std in drawn["std"]], padding=3)
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
     ax.set_xlim(0, 1.18 * drawn["mean_rank"].max())
     ax.set_xlabel("mean rank of the standard deviation")
     yield _of_board(
