@@ -12,7 +12,7 @@ the position, including products, and on an effect of the bag that no column sho
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -138,21 +138,11 @@ def _tables(of: _SyntheticTable) -> tuple[DataFrame, DataFrame]:
     return rows, bags.assign(bag=names)
 
 
-def _rows_of(of: _SyntheticTable) -> DataFrame:
-    """Return the first of `_tables`."""
-    return _tables(of)[0]
-
-
-def _bags_of(of: _SyntheticTable) -> DataFrame:
-    """Return the second of `_tables`."""
-    return _tables(of)[1]
-
-
 add_dataset(
     A.name,
     """Synthetic, in the shape of the paper's Private A: two classes, bags with counts, no labels.""",
-    source=Generated(partial(_rows_of, A)),
-    bags=Generated(partial(_bags_of, A)),
+    source=Generated(lambda: _tables(A)[0]),
+    bags=Generated(lambda: _tables(A)[1]),
     by=("bag",),
     licence="Apache-2.0",
     reference="synthetic, in the shape of the paper's Private A",
@@ -161,8 +151,8 @@ add_dataset(
 add_dataset(
     B.name,
     """Synthetic, in the shape of the paper's Private B: three classes, bags with counts, no labels.""",
-    source=Generated(partial(_rows_of, B)),
-    bags=Generated(partial(_bags_of, B)),
+    source=Generated(lambda: _tables(B)[0]),
+    bags=Generated(lambda: _tables(B)[1]),
     by=("bag",),
     licence="Apache-2.0",
     reference="synthetic, in the shape of the paper's Private B",

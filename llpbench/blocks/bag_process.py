@@ -113,12 +113,10 @@ class FittedProcess:
         """Return each feature's effect on the share of a class, with uncertainty at the mean hyperparameters."""
         weights = np.concatenate([each[:, label] for each in self.coefficients])
         spread = np.sqrt(self.prior[label] * (1 - self.prior[label]))
-        return main_effects(self.components, weights, self._observed(), "share", float(spread))
-
-    def _observed(self) -> Observed:
         scales = self.evidence.scales(self.hyperparameters)
         columns = [np.sqrt(s) * mean for s, mean in zip(scales, self.evidence.means, strict=True)]
-        return Observed(scales, np.hstack(columns), self.evidence.diagonal(self.hyperparameters))
+        observed = Observed(scales, np.hstack(columns), self.evidence.diagonal(self.hyperparameters))
+        return main_effects(self.components, weights, observed, "share", float(spread))
 
 
 def _fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Generator) -> FittedProcess:

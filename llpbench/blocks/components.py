@@ -256,7 +256,10 @@ class Components:
         `binned` are the rows. None: the training rows.
         """
         tables = [effect.factor @ w for effect, w in zip(self.effects, coefficients, strict=False)]
-        chunks = self._training_chunks() if binned is None else self._chunks(binned)
+        if binned is None:
+            chunks = self._training_chunks()
+        else:
+            chunks = ((part, chunk, self.joint_values(chunk)) for part, chunk in binned.chunks())
         value = np.zeros((len(self._training if binned is None else binned), coefficients[0].shape[1]))
         for part, chunk, joint in chunks:
             for effect, table in zip(self.effects, tables, strict=True):
@@ -266,9 +269,6 @@ class Components:
             for features, w in zip(joint, coefficients[len(tables) :], strict=True):
                 value[part] += features @ w.astype(np.float32)
         return value if binned is not None or self._same is None else value[self._same.place]
-
-    def _chunks(self, binned: _Binned) -> Iterator[tuple[slice, _Binned, list[FloatArray]]]:
-        return ((part, chunk, self.joint_values(chunk)) for part, chunk in binned.chunks())
 
 
 def _pair(binned: _Binned, i: int, j: int, width: int) -> IntArray:

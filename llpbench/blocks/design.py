@@ -172,18 +172,22 @@ def _binned(rows: Rows, bins: RowBins) -> Iterator[sparse.csr_array]:
             yield _one_hot(codes.astype(np.int64), feature.size)[:, :-1]
 
 
-_MOST_ROWS, _FEWEST_BAGS = 600_000, 300
-"""largest number of rows of a fit; smallest number of bags of a sample, which may therefore have more rows"""
+_MOST_ROWS, _FEWEST_BAGS, _MOST_BAGS = 600_000, 300, 20_000
+"""largest number of rows of a fit; smallest number of bags of a sample, which may therefore have more rows, and largest
+number, since the work of a process grows with the bags"""
 
 
 def some_bags(train: BaggedRows, rng: np.random.Generator) -> BaggedRows:
-    """Return random whole bags with at most 600,000 rows, but at least 300; warn if these are not all bags."""
+    """Return random whole bags of 600,000 rows, but 300 to 20,000 bags. Warn if these are not all bags.
+
+    Tables of up to 600,000 rows are returned whole.
+    """
     rows, bags = len(train.bag_of_row), len(train.sizes)
     if rows <= _MOST_ROWS or bags <= _FEWEST_BAGS:
         return train
     order = rng.permutation(bags)
     fitting = int(np.searchsorted(np.cumsum(train.sizes[order]), _MOST_ROWS, side="right"))
-    some = train.some(np.isin(np.arange(bags), order[: max(fitting, _FEWEST_BAGS)]))
+    some = train.some(np.isin(np.arange(bags), order[: np.clip(fitting, _FEWEST_BAGS, _MOST_BAGS)]))
     share = f"{len(some.bag_of_row):,} of {rows:,} rows, in {len(some.sizes):,} of {bags:,} bags"
     warn("sample", f"fitted to {share}, at random")
     return some

@@ -66,12 +66,6 @@ class _TreeInput:
         types = self._types if "c" in self._types else None  # types of numbers only would slow down every tree
         return kind(values, feature_types=types, enable_categorical=True, nthread=threads, **options)
 
-    def scores(self, booster: xgboost.Booster, rows: Rows) -> FloatArray:
-        """Return a booster's scores [rows, outputs]."""
-        import xgboost
-
-        return _margins(booster, self(rows, xgboost.DMatrix))
-
 
 def _threads_for_rows(rows: int) -> int:
     """Return the number of threads: one for small tables, because starting threads would take longer than a tree.
@@ -151,7 +145,8 @@ class TreeRows:
 
     def boost_counts(self, settings: TreeSettings, seed: int) -> TreeLogits:
         """Boost the likelihood of the counts, starting from the logit of the prior."""
-        offset = _start_of(self._prior)
+        prior = self._prior.clip(1e-6, 1 - 1e-6)
+        offset = logit(prior[1:]) if len(prior) == 2 else np.log(prior)
         booster = self.grow(_likelihood_gradients(self.counts, offset), len(offset), settings, seed)
         return TreeLogits(self.input, booster.reset(), offset)
 
@@ -206,7 +201,9 @@ class TreeLogits:
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return logits [rows, classes]."""
-        return full_logits(self.input.scores(self.booster, rows) + self.offset)
+        import xgboost
+
+        return full_logits(_margins(self.booster, self.input(rows, xgboost.DMatrix)) + self.offset)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,12 +215,6 @@ class TreeProba:
     def __call__(self, rows: Rows) -> FloatArray:
         """Return probabilities [rows, classes]."""
         return np.asarray(softmax(self.logits(rows), axis=1))
-
-
-def _start_of(prior: FloatArray) -> FloatArray:
-    """Return the logits [outputs] of the prior [classes]."""
-    prior = prior.clip(1e-6, 1 - 1e-6)
-    return np.asarray(logit(prior[1:]) if len(prior) == 2 else np.log(prior))
 
 
 def _likelihood_gradients(counts: BagCounts, offset: FloatArray) -> Gradients:

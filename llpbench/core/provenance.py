@@ -19,12 +19,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llpbench.core import PACKAGE, __version__
-
-if TYPE_CHECKING:
-    pass
 
 NUMERICS = 1
 """Version of the engine, stored in every record: runs of another version are stale.

@@ -212,6 +212,10 @@ def test_large_table_is_replaced_by_random_whole_bags(monkeypatch: pytest.Monkey
     monkeypatch.setattr(design, "_FEWEST_BAGS", 200)
     with pytest.warns(LLPBenchWarning):
         assert len(some_bags(train, rng).sizes) == 200, "more rows for enough bags"
+    monkeypatch.setattr(design, "_FEWEST_BAGS", 10)
+    monkeypatch.setattr(design, "_MOST_BAGS", 50)
+    with pytest.warns(LLPBenchWarning):
+        assert len(some_bags(train, rng).sizes) == 50, "fewer rows of small bags"
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -85,7 +85,7 @@ def of_direct(method: DirectMethod) -> list[float]:
     """Mean probabilities of two and of three classes, their deviations, and the effects of features."""
     found: list[float] = []
     for task in (toy_task(0, supervision=method.supervision, rows=240), some_task(method.supervision)):
-        predictor = method.fit(task.train, task.schema, generator(0, "training"))
+        predictor = method.fit(task.train.where_known(), task.schema, generator(0, "training"))
         proba = predictor(task.test.rows)
         found += [*proba.mean(axis=0), *proba.std(axis=0), *proba[:3, 0]]
         if hasattr(predictor, "effects"):
