@@ -3,7 +3,8 @@
     python -m benchmarks.growing leaderboards/growing/averages.jsonl.xz
     python -m benchmarks.growing leaderboards/growing/ramps.jsonl.xz
     python -m benchmarks.growing leaderboards/growing/encoders.jsonl.xz
-    python -m benchmarks.growing leaderboards/growing/fair.jsonl.xz
+    python -m benchmarks.growing leaderboards/growing/ensembles.jsonl.xz
+    python -m benchmarks.growing leaderboards/growing/tuned.jsonl.xz
 
 Differences of test AUC x 100 with 95 % t intervals over datasets, for the judges (leaderboards/judges.toml) and for
 other datasets: each criterion, average, encoder, ensemble or search (hyperparameters by proportions) minus published
