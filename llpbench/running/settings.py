@@ -472,7 +472,11 @@ def _preset(name: Any) -> dict[str, Any]:
 
 def _load(config: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(config.read_text(encoding="utf-8"))
+        with config.open("rb") as file:
+            content = file.read(1_000_001)  # such as /dev/zero, which has no end
+        if len(content) > 1_000_000:
+            raise LLPBenchError(f"--config {str(config)!r} is longer than 1,000,000 bytes. Give a TOML file.")
+        return tomllib.loads(content.decode("utf-8"))
     except OSError as error:
         raise LLPBenchError(f"--config {str(config)!r} cannot be read: {error.strerror}. Fix the path.") from error
     except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8, or nested too deeply

@@ -139,5 +139,6 @@ def test_search_and_plan_show_chosen_configuration(llpbench: LLPBench, plugin: P
     changed = items({name: value for name, value in chosen.items() if value != record["spec"]["cell"]["params"][name]})
     assert changed
     assert f": {', '.join(sorted(changed))}" in found.err
-    (line,) = (line for line in llpbench("plan", *words).out.splitlines() if f"strength={chosen['strength']}" in line)
-    assert " done " in line
+    lines = llpbench("plan", *words).out.splitlines()
+    (place,) = (place for place, line in enumerate(lines) if f"strength={chosen['strength']}" in line)
+    assert " done " in "".join(lines[place - 1 : place + 1]), "a narrow terminal wraps the name of the cell"
