@@ -178,7 +178,7 @@ number, since the work of a process grows with the bags"""
 
 
 def some_bags(train: BaggedRows, rng: np.random.Generator) -> BaggedRows:
-    """Return random whole bags of 600,000 rows, but 300 to 20,000 bags. Warn if these are not all bags.
+    """Return a random sample of whole bags: about 600,000 rows, in 300 to 20,000 bags. Warn if it has not all bags.
 
     Tables of up to 600,000 rows are returned whole.
     """

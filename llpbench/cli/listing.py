@@ -219,9 +219,9 @@ def _data() -> None:
 @data_dir_option
 @plugin_option
 def _data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) -> int:
-    """Download DATASETS that are not on this machine, and check all. [default: all that can be downloaded]
+    """Download missing DATASETS and check all local copies. [default: all that can be downloaded]
 
-    A dataset that declares the sha256 shown is refused if its table changes.
+    Declare the printed sha256 to refuse changed copies.
     """
     from llpbench.data.loading import locate, provide, select_datasets
     from llpbench.data.specs import dataset_spec

@@ -101,7 +101,7 @@ def _declaration_of_encoder(subject: _EncoderSubject) -> str:
     names = {name for name, _ in subject.built.named_parameters()}
     for name in subject.built.of_copy:
         require(name in names, f"of_copy names the parameters of a copy, got {name!r}. Available: {', '.join(names)}")
-    require(subject.built.copies == 1 or bool(subject.built.of_copy), "copies need parameters of their own: of_copy")
+    require(subject.built.copies == 1 or bool(subject.built.of_copy), "each copy needs separate parameters: of_copy")
     return f"{len(fields(sizes))} sizes; {sum(weight.numel() for weight in subject.built.parameters()):,} parameters"
 
 

@@ -203,7 +203,7 @@ class Method:
     def _own(self, name: str) -> Any:
         """Return a hyperparameter. None means the encoder's default; `params` from a cell already have it filled in."""
         if (value := getattr(self.params, name)) is None:
-            raise ValueError(f"{name} has no value: a method without an encoder needs a default of its own for it")
+            raise ValueError(f"{name} has no value: a method without an encoder must declare its default")
         return value
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:

@@ -392,7 +392,7 @@ class BagTable:
             )
         if (total[off] > unit[off]).all():
             return f"{'Correct them.' if off.sum() < len(off) / 2 else f'{sample}.{_WHOLE}'} {other_ways}"
-        return f"{other_ways} For rounding, it is 0.29 times the unit. {_OTHERS}"
+        return f"{other_ways} For rounding, the noise is 0.29 times the unit. {_OTHERS}"
 
     def _total(self, values: FloatArray, rows: FloatArray, mode: str = "") -> str:
         """Return a message if a column is no class but the number of rows, or the sum of the other columns; else "".

@@ -175,7 +175,7 @@ class TableFacts(NamedTuple):
 
 
 def require_possible(facts: TableFacts, bagging: str, bag_size: int | None, max_bags: int | None) -> None:
-    """Raise `LLPBenchError` if a dataset cannot have such bags, as far as its facts tell. It needs no data."""
+    """Raise `LLPBenchError` if a dataset cannot have such bags, as far as its facts show. It reads no data."""
     dataset, rows = facts.name, facts.rows
     name, options = parse_bagging(bagging)
     for column in (*options.get("columns", ()), *options.get("by", ())) if facts.columns else ():

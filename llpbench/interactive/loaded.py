@@ -67,7 +67,7 @@ class Results:
 
     @cached_property
     def frame(self) -> DataFrame:
-        """One row a run and criterion; `llpbench.results.frame.COLUMNS` says what the columns mean.
+        """One row for each run and criterion; `llpbench.results.frame.COLUMNS` explains the columns.
 
         Metrics are as recorded: AUC from 0 to 1. Boards, `leaderboard` and `scores` show it times 100.
         """
@@ -143,7 +143,7 @@ class Results:
     ) -> Drawing:
         """Return a plot of the report by its kind: `bag-size`, `time`, `differences`, `robustness`, ...
 
-        A notebook shows it by itself. `figure` is the matplotlib figure, free to change; it has title and caption.
+        Notebooks display the plot. You may change `figure`, a matplotlib figure with title and caption.
 
         The board is chosen as in `leaderboard`. Raises `LLPBenchError` if there is none, and names the available
         boards.

@@ -263,7 +263,7 @@ def _read_groupings(
 
 
 def _disagreement(frames: list[pd.DataFrame], labels: list[Any]) -> str:
-    """Return how counts of all rows differ in two groupings; "" if they do not, or if not all rows are counted."""
+    """Return how counts of all rows differ in two groupings; "" if they do not, or if some rows are not counted."""
     for frame, bags in zip(frames, labels, strict=True):
         if frame.isna().any(axis=None) or {*bags} != {*frame.index}:
             return ""

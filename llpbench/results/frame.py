@@ -63,7 +63,7 @@ def configuration(changed: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
 
 
 def settings(spec: Mapping[str, Any]) -> str:
-    """Return the parts of a specification without a column of their own, as JSON."""
+    """Return the parts of a specification without a separate column, as JSON."""
     return _json({key: value for key, value in spec.items() if key not in _NAMED})
 
 
@@ -140,7 +140,7 @@ _VARIABLES: dict[str, _Column] = {
         lambda run: configuration(run["method"]["changed"], run["spec"]),
     ),
     "settings": _Column(
-        "JSON of all parts of the specification without a column of their own", lambda run: settings(run["spec"])
+        "JSON of all parts of the specification without a separate column", lambda run: settings(run["spec"])
     ),
     "protocol": _Column("JSON of epochs, patience and bags per step", lambda run: _json(run["spec"]["protocol"])),
     "max_epochs": _at("spec.protocol.epochs", "limit on epochs of a stage; missing without epochs", "float64"),

@@ -92,7 +92,7 @@ class _Timings:
         self._medians.clear()
 
     def seconds(self, work: _Work, most: int = len(_LEVELS) - 1) -> float | None:
-        """Return the seconds of some work, by work that is similar to it at `most` at this level; None if unknown."""
+        """Return the seconds of some work, estimated from similar work up to level `most`; None if unknown."""
         for level, places in enumerate(_LEVELS[: most + 1]):
             rate = self._level(level).get(tuple(work.kind[place] for place in places))
             if rate is not None:

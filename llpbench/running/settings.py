@@ -475,11 +475,11 @@ def _load(config: Path) -> dict[str, Any]:
         with config.open("rb") as file:
             content = file.read(1_000_001)  # such as /dev/zero, which has no end
         if len(content) > 1_000_000:
-            raise LLPBenchError(f"--config {str(config)!r} is longer than 1,000,000 bytes. Give a TOML file.")
+            raise ValueError("more than 1,000,000 bytes")
         return tomllib.loads(content.decode("utf-8"))
     except OSError as error:
         raise LLPBenchError(f"--config {str(config)!r} cannot be read: {error.strerror}. Fix the path.") from error
-    except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8, or nested too deeply
+    except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8, too long, or nested too deeply
         raise LLPBenchError(f"--config {str(config)!r} is not TOML: {error}. Fix the file.") from error
 
 

@@ -152,7 +152,7 @@ def sheet_as_csv(path: Path, wanted: Sequence[Sequence[str]] = ()) -> tuple[byte
         names = ", ".join(map(repr, having or filled or ["no sheet"]))
         columns = " and ".join(dict.fromkeys(repr(each[0]) for each in wanted))
         wrong = f"must have one sheet with {columns or 'content'}, got {len(having)} of {names}"
-        raise DataError.of(path, f"{wrong}. Save the sheet that you want as a file of its own.")
+        raise DataError.of(path, f"{wrong}. Save the sheet that you want as a separate file.")
     text = filled[having[0]].replace(_MIDNIGHT, r"\1", regex=True).to_csv(index=False, header=False)
     note = f"read sheet {having[0]!r} of {', '.join(map(repr, filled))}" if len(filled) > 1 else ""
     return text.encode(), note
