@@ -6,6 +6,7 @@ import numpy as np
 from numpy.random import Generator
 
 from llpbench.core.bags import IntArray
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import register_bagging
 from llpbench.core.tables import Table
 from llpbench.data.baggings import grouped, standardised
@@ -23,6 +24,11 @@ def _kmeans(table: Table, rows: IntArray, rng: Generator, *, clusters: int = 100
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 
+    if not 2 <= clusters <= len(rows):
+        raise LLPBenchError(
+            f"bagging 'kmeans' of {table.name!r} cannot make {clusters} clusters of {len(rows):,} rows. "
+            f"Choose from 2 to {len(rows)}."
+        )
     seed = int(rng.bit_generator.random_raw() % _LARGEST_SEED)
     model = MiniBatchKMeans(clusters, batch_size=_BATCH, n_init=1, random_state=seed)
     with threadpool_limits(limits=1):  # bags must not depend on the number of threads

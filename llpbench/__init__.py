@@ -71,7 +71,8 @@ if TYPE_CHECKING:  # `__getattr__` imports these names at run time
     from llpbench.tables.number_text import as_numbers as as_numbers
     from llpbench.tables.texts import as_text as as_text
 
-_BLOCK = next(node.body for node in ast.parse(Path(__file__).read_bytes()).body if isinstance(node, ast.If))
+_TREE = ast.parse(Path(__file__).read_bytes())
+_BLOCK = next(node.body for node in _TREE.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
 _PLACE_OF = {name.name: str(line.module) for line in _BLOCK if isinstance(line, ast.ImportFrom) for name in line.names}
 """module of each public name: the imports above, which type checkers alone execute"""
 

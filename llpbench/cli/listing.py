@@ -35,8 +35,9 @@ _LISTED = ("methods", "datasets", "suites", "baggings", "encoders", "studies", "
 @click.command("list", cls=Command, examples=("llpbench list methods", "llpbench list params dllp"))
 @click.argument("what", type=click.Choice(_LISTED), required=False)
 @click.argument("method", required=False)
+@data_dir_option
 @plugin_option
-def _list(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
+def _list(what: str | None, method: str | None, data_dir: str | None, plugin: tuple[str, ...]) -> int:
     """List methods, datasets, hyperparameters and more.
 
     Without an argument, show the number of each. `params METHOD` lists the hyperparameters of a method.
@@ -46,12 +47,12 @@ def _list(what: str | None, method: str | None, plugin: tuple[str, ...]) -> int:
         raise LLPBenchError(
             "only list params takes the name of a method. Write, for example, llpbench list params dllp."
         )
-    for line in _lines(what, method):
+    for line in _lines(what, method, data_dir):
         echo(line)
     return 0
 
 
-def _lines(what: str | None, method: str | None) -> Iterator[str]:
+def _lines(what: str | None, method: str | None, data_dir: str | None) -> Iterator[str]:
     """Yield the lines of a list. Entries indexed from source are not imported."""
     from llpbench.results.studies import STUDIES
 
@@ -72,7 +73,7 @@ def _lines(what: str | None, method: str | None) -> Iterator[str]:
     elif what == "datasets":
         from llpbench.data.loading import local_names
 
-        yield from _listed([*map(_dataset, (*DATASETS.names(), *local_names()))])
+        yield from _listed([_dataset(name, data_dir) for name in (*DATASETS.names(), *local_names(data_dir))])
     else:
         yield from _listed([*map(_item, REGISTRIES[what.removesuffix("s")].entries())])
 
@@ -114,13 +115,16 @@ def _item(entry: Entry) -> _Item:
     return _Item(entry.name, [*map(str, facts)], [entry.summary])
 
 
-def _dataset(name: str) -> _Item:
+def _dataset(name: str, data_dir: str | None) -> _Item:
     """Return a dataset with its facts, and whether this machine lacks it."""
     from llpbench.data.loading import locate
     from llpbench.data.specs import dataset_spec
 
-    spec = dataset_spec(name)
-    absent = "" if locate(spec) else "to download" if spec.remote else "missing here"
+    try:
+        spec = dataset_spec(name)
+    except LLPBenchError as error:  # a wrong declaration in a plugin
+        return _Item(name, ["cannot be used"], [str(error)])
+    absent = "" if locate(spec, data_dir) else "to download" if spec.remote else "missing here"
     size = plural(spec.facts.rows, "row") if spec.facts else ""
     bags = f"Natural bags: {', '.join(spec.natural_keys)}." if spec.natural_keys else ""
     return _Item(spec.name, [spec.code, size, spec.licence, absent], [spec.summary, bags, spec.reference])

@@ -70,7 +70,7 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
             of_role |= {"skip_rows": int(skipped)} if "skip_rows" in of_role else {}
         marks = tuple(mark for text in missing for mark in csv_parts(text))
         formats = Formats(FileFormat(**found["rows"], missing=marks), FileFormat(**found["bags"]))
-        with warnings_as_lines():
+        with _warnings_as_lines():
             return command(formats=formats, **given)
 
     return add_options(called, _FORMAT_OPTIONS)
@@ -165,7 +165,7 @@ def bag_options(required: bool) -> Callable[[Any], Any]:
 
 
 @contextlib.contextmanager
-def warnings_as_lines() -> Iterator[None]:
+def _warnings_as_lines() -> Iterator[None]:
     """Print warnings of fits and predictions as lines."""
     with warnings.catch_warnings():
         usual = warnings.showwarning

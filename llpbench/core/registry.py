@@ -235,19 +235,6 @@ class Registry:
 
         return decorate
 
-    def add(self, name: str, about: str, **facts: Any) -> None:
-        """Register a dataset whose frame is used as it is read. `about` has the place of the function's docstring."""
-
-        def as_read(frame: T) -> T:
-            return frame
-
-        caller = sys._getframe(1)  # the file that declares the dataset, not this one
-        as_read.__doc__, as_read.__module__ = about, caller.f_globals["__name__"]
-        as_read.__code__ = as_read.__code__.replace(
-            co_filename=caller.f_code.co_filename, co_firstlineno=caller.f_lineno
-        )
-        self.register(name, **facts)(as_read)
-
     def names(self) -> list[str]:
         """Return every registered name, built-in ones first, in alphabetical order."""
         return list(self._index())
@@ -398,9 +385,23 @@ REGISTRIES = {registry.kind: registry for registry in (METHODS, DATASETS, SUITES
 register_method = METHODS.register
 register_encoder = ENCODERS.register
 register_dataset = DATASETS.register
-add_dataset = DATASETS.add
 register_bagging = BAGGINGS.register
 register_suite = SUITES.register
+
+
+def add_dataset(name: str, about: str, **facts: Any) -> None:
+    """Register a dataset whose frame is used as it is read. `about` has the place of a function's docstring."""
+
+    def as_read(frame: T) -> T:
+        return frame
+
+    caller = sys._getframe(1)
+    as_read.__doc__, as_read.__module__ = about, caller.f_globals["__name__"]
+    # messages, relative paths and versions need the file that declares the dataset, not this one
+    code = as_read.__code__.replace(co_filename=caller.f_code.co_filename, co_firstlineno=caller.f_lineno)
+    as_read.__code__ = code
+    register_dataset(name, **facts)(as_read)
+
 
 _loaded_plugins: dict[str, dict[str, tuple[Path, bytes]]] = {}
 """modules that a plugin imported from its folder, with their files and contents, by path of the plugin"""

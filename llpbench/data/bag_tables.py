@@ -19,6 +19,8 @@ _ROUNDED = 0.02
 """tolerance for the sum of a bag's proportions; larger if they are printed with few digits"""
 _PRINTED_DIGITS, _FLOAT_DIGITS = 4, 6
 """largest number of digits after the point in printed numbers, and the number assumed for numbers with more digits"""
+_MOST = 1e15
+"""largest count for which common divisors are computed"""
 _WHOLE = either(" For cross-validation, split with GroupKFold.", "")
 _DROP, _SUPPRESS = argument("unmatched='drop'"), argument("impossible='suppress'")
 _ROWS, _COUNTS = argument("X"), argument("counts=")
@@ -381,18 +383,24 @@ class BagTable:
         for place, column in enumerate(self.columns or ()):
             if values.shape[1] > 2 and (total - values[:, place] == unit).all():
                 return f"Without {column!r} the counts add up to the rows. Leave this class out."
+        whole = int(np.gcd.reduce(values.clip(0, _MOST).astype(np.int64), axis=None)) if (values % 1 == 0).all() else 1
+        gap = np.abs(total - unit).max(initial=0.0) / values.shape[1]
+        if whole > 1 and gap <= whole - 1:
+            # at random, a remainder r is rounded up with probability r / whole: variance r (whole - r)
+            deviation = (whole**2 / 12 if gap <= whole // 2 else (whole**2 - 1) / 6) ** 0.5
+            return f"Counts are rounded to {whole}. Use {argument('noise=')} {deviation:.3g}."
         if not off.any():  # a count of one class is larger than its bag
             percents = f"If counts are percentages, divide them by 100 and give the {_SHARES}."
             return f"{percents} {sample} and {argument('sizes=')}.{_WHOLE} {other_ways}"
         if (total[off] < unit[off]).all():
             return (
                 f"There are more rows than counted people. To make a class of the others, use {argument('rest_as=')}. "
-                f"If they are like the counted people, or in other units, such as thousands, use {_AS_SHARES}. "
-                f"{other_ways}"
+                "If the others are like the counted people, or counts are in other units, such as thousands, use "
+                f"{_AS_SHARES}. {other_ways}"
             )
         if (total[off] > unit[off]).all():
             return f"{'Correct them.' if off.sum() < len(off) / 2 else f'{sample}.{_WHOLE}'} {other_ways}"
-        return f"{other_ways} For rounding, the noise is 0.29 times the unit. {_OTHERS}"
+        return f"{other_ways} {_OTHERS}"
 
     def _total(self, values: FloatArray, rows: FloatArray, mode: str = "") -> str:
         """Return a message if a column is no class but the number of rows, or the sum of the other columns; else "".

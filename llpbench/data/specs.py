@@ -102,9 +102,9 @@ class DatasetSpec:
 
     name: str
     summary: str
-    """first line of the function's docstring"""
+    """first line of the function's docstring, or of `about`"""
     prepare: Callable[[DataFrame], DataFrame]
-    """the registered function"""
+    """the registered function; identity for `add_dataset`"""
     folder: Path
     """folder of the file that registers the dataset, where a relative `Parquet` path starts"""
     facts: Facts | None = None

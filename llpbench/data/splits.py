@@ -21,7 +21,15 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Split, Table
-from llpbench.data.baggings import OWN_SIZES, format_bagging, is_sized, parse_bagging, require_column, shuffled
+from llpbench.data.baggings import (
+    OWN_SIZES,
+    format_bagging,
+    is_sized,
+    options_of,
+    parse_bagging,
+    require_column,
+    shuffled,
+)
 
 PARTS = ("train", "validation", "test")
 
@@ -187,7 +195,7 @@ def require_possible(facts: TableFacts, bagging: str, bag_size: int | None, max_
             must = f"must be None for bagging {name!r}, which decides the sizes of its bags"
             raise LLPBenchError(f"bag size {must}, got {bag_size!r}")
         smallest, rows_of = (rows, "rows") if options.get("split") == "bags" else (most_size, "validation rows")
-        if options.get("clusters", 0) > smallest:
+        if name == "kmeans" and {**options_of(name), **options}["clusters"] > smallest:
             told = f"{bagging!r} needs more clusters than {dataset!r} has {rows_of}"
             raise LLPBenchError(f"{told}. Choose at most {smallest:,}.")
         if options.get("least", 1) > rows:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -263,15 +264,31 @@ def _read_groupings(
 
 
 def _disagreement(frames: list[pd.DataFrame], labels: list[Any]) -> str:
-    """Return how counts of all rows differ in two groupings; "" if they do not, or if some rows are not counted."""
+    """Return how counts of the same rows (in all, or in a bag of bags) differ in two groupings; "" if they do not."""
     for frame, bags in zip(frames, labels, strict=True):
         if frame.isna().any(axis=None) or {*bags} != {*frame.index}:
-            return ""
+            return ""  # not all rows are counted
     totals = pd.concat([frame.sum() for frame in frames], axis="columns")
     away = totals.sub(totals[0], axis="index").abs()
     if away.max(axis=None) <= _SAME_TOTAL:
-        return ""
+        pairs = permutations(zip(frames, labels, strict=True), 2)
+        return next(filter(None, (_disagreement_inside(*inner, *outer) for inner, outer in pairs)), "")
     row = int((away > _SAME_TOTAL).any(axis="columns").argmax())
     label, number, other = totals.index.tolist()[row], totals.iloc[row, 0], totals.iloc[row, away.iloc[row].argmax()]
     same = f"of the same {plural(len(labels[0]), 'row')}"
     return f"their counts of {label!r} add up to {number:,.10g} and {other:,.10g}, {same}"
+
+
+def _disagreement_inside(inner: pd.DataFrame, lower: Any, outer: pd.DataFrame, upper: Any) -> str:
+    """Return how counts of outer bags, which consist of inner ones, differ from theirs; "" if they do not."""
+    outside = dict(zip(lower, upper, strict=True))
+    if len({*zip(lower, upper, strict=True)}) > len(outside):
+        return ""
+    codes, bags = pd.factorize(pd.Series([outside[bag] for bag in inner.index], dtype=object).to_numpy())
+    sums = np.column_stack([np.bincount(codes, inner[column]) for column in outer.columns])
+    given = outer.to_numpy()[outer.index.get_indexer(bags)]
+    bag, column = np.unravel_index(np.abs(sums - given).argmax(), sums.shape)
+    if abs(sums[bag, column] - given[bag, column]) <= _SAME_TOTAL:
+        return ""
+    of_outer = f"the count of {outer.columns.tolist()[column]!r} in bag {bags[bag]!r} is {given[bag, column]:,.10g}"
+    return f"{of_outer}, but the counts of the bags inside it add up to {sums[bag, column]:,.10g}"

@@ -382,9 +382,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
 
 def _unknown_bags(labels: BagLabels, strange: BoolArray, known: Sequence[Hashable]) -> str:
-    """Return a message if at least half of the rows are in `strange` bags; refuse labels that are texts only here."""
-    texts = [{isinstance(name, str) for name in names} for names in (labels.names, known)]
-    if labels.names and strange.all() and texts[0].isdisjoint(texts[1]):
+    """Return a message if at least half of the rows are in `strange` bags; refuse labels of another type."""
+    if labels.names and strange.all() and _kinds(labels.names).isdisjoint(_kinds(known)):
         wrong = f"bag labels look like {labels.names[0]!r}, but fit saw labels like {known[0]!r}"
         raise LLPBenchError(f"{wrong}; none match. Give labels of the same type.")
     if strange.mean() < _MANY_UNKNOWN:
@@ -395,6 +394,11 @@ def _unknown_bags(labels: BagLabels, strange: BoolArray, known: Sequence[Hashabl
     none = "" if (labels.of_row[strange] >= 0).all() else ", or in no bag"
     told = f"{who} are in bags that were not in fit{such} (fit had {' and '.join(map(repr, known[:2]))}){none}"
     return f"{told}: they are predicted from features alone."
+
+
+def _kinds(names: Sequence[Hashable]) -> set[tuple[bool, ...]]:
+    """Return, for each key of the labels of bags, whether it is a text."""
+    return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
 
 
 def _require_bags(labels: BagLabels) -> None:

@@ -21,7 +21,7 @@ from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import Leaderboards
 from llpbench.report.wording import bags_words, protocol_text, sentence
 from llpbench.results.frame import NO_PROTOCOL, NO_STALE_RUNS, configuration
-from llpbench.results.journal import Contents, agree, contains, dispute, widest
+from llpbench.results.journal import Contents, agree, contains, dispute, settle, widest
 from llpbench.results.merging import SHIPPED, shipped_cells
 
 _MOST_YOURS = 4
@@ -62,15 +62,19 @@ def compare(
     `stale`: as for `Leaderboards.of`. `rivals`: methods for differences, by default `_RIVALS` and the first of the
     board. Raises `LLPBenchError` for a rival without runs.
     """
-    mine, joined = yours.counting, Contents.joined([published, yours])
+    mine = yours.counting
     tasks = {_task_of(record) for record in mine.values()}
     on_tasks = {run: record for run, record in published.counting.items() if _task_of(record) in tasks}
     theirs = _without_ablations(on_tasks, mine)
-    results = {run: records for run, records in joined.runs.items() if run in mine or run in theirs}
-    counting = {run: records[-1] for run, records in results.items() if agree(records)}
+    pairs = {run: [records[run] for records in (theirs, mine) if run in records] for run in {**theirs, **mine}}
+    both = Contents({run: settle(records) for run, records in pairs.items()})  # of equal results, yours counts
+    counting = both.counting
     remarks = [*_repeated(mine, theirs), *_different_protocols(mine.values(), [*theirs.values()])]
-    remarks += [dispute(records) for run, records in results.items() if run not in counting]
-    joint = Leaderboards.of([*counting.values()], tunings=[*joined.tunings.values()], stale=stale)
+    remarks += [dispute(records) for run, records in both.runs.items() if run not in counting]
+    if left := {_entry_of(record) for run, record in on_tasks.items() if run not in theirs}:
+        remarks.append(f"{plural(len(left), 'published ablation')} not ranked.")
+    tunings = Contents.joined([published, yours]).tunings
+    joint = Leaderboards.of([*counting.values()], tunings=[*tunings.values()], stale=stale)
     own = frozenset(run for run, record in counting.items() if run in mine and record["status"] == mine[run]["status"])
     boards, unlabelled = (
         tuple(board for board in boards if _entries_of(board, mine.keys()))
@@ -259,6 +263,12 @@ def _task_of(record: Record) -> tuple[str, str, int]:
     return spec["dataset"], bagging_text(spec["bagging"], spec.get("max_bags")), spec["bag_size"]
 
 
+def _entry_of(record: Record) -> tuple[str | None, ...]:
+    """Return the entry of a board to which a run belongs."""
+    spec = record["spec"]
+    return spec["method"], spec["encoder"], spec["pretraining"], configuration(record["method"]["changed"], spec)
+
+
 def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> Iterator[str]:
     """Yield remarks on the runs that both journals have."""
     pairs = [(published[run], yours[run]) for run in yours if run in published and published[run]["status"] == "ok"]
@@ -269,8 +279,8 @@ def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> I
     if both:
         different = [pair for pair in both if not contains(pair[1]["results"], pair[0]["results"])]
         yield f"{plural(len(both), 'run')} in both journals: {len(both) - len(different)} with identical results."
-        if different:
-            yield f"Largest difference: {dispute(max(different, key=lambda pair: widest(pair).points))}"
+        if close := [pair for pair in different if agree(pair)]:
+            yield f"Largest difference: {dispute(max(close, key=lambda pair: widest(pair).points))}"
 
 
 def _different_protocols(yours: Iterable[Record], published: Sequence[Record]) -> Iterator[str]:

@@ -63,20 +63,26 @@ class LeaderboardColumn:
     """whether the page shows it without a click"""
 
     def computed(self, board: Board) -> DataFrame:
-        """Return its parts by entry. Raises `LLPBenchError` if the column's code fails."""
+        """Return its parts by entry. Raises `LLPBenchError` for an error in a plugin's code."""
         return self._call(lambda: self.compute(board).reindex(columns=self.parts))
 
     def _call(self, function: Callable[[], Any]) -> Any:
+        """Return the result of a function. The error of a plugin becomes one line."""
         try:
             return function()
         except Exception as error:
+            if self._is_built_in:
+                raise
             file = getattr(sys.modules.get(self.compute.__module__), "__file__", None) or self.compute.__module__
             raise LLPBenchError(f"leaderboard column {self.key!r} ({file}) failed: {fault(error, file)}.") from error
 
     def explained(self, board: Board) -> str:
         """Return the caption."""
-        is_built_in = self.compute.__module__ == __name__
-        return words.caption(f"column_{self.key}", board.metric) if is_built_in else self.caption
+        return words.caption(f"column_{self.key}", board.metric) if self._is_built_in else self.caption
+
+    @property
+    def _is_built_in(self) -> bool:
+        return self.compute.__module__ == __name__
 
     def heading(self, metric: str) -> Heading:
         """Return the heading on a board ranked by a metric (its title)."""

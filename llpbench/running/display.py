@@ -109,7 +109,7 @@ class Display:
     def search_finished(self, job: Job, record: TuningRecord, more: int) -> None:
         """Add the result of a search. `more` runs follow from it."""
         self._runs += more
-        self._ended(job, 1, int(record["status"] != "ok"), record["status"], _gain(record) or record["reason"])
+        self._ended(job, 1, int(record["status"] != "ok"), record["status"], _choices(record) or record["reason"])
 
     def _ended(self, job: Job, runs: int, failed: int, verdict: str, details: str) -> None:
         running = self._running.pop(job.id)
@@ -130,7 +130,7 @@ class Display:
             self._bars.update(running.bar, visible=place < _MOST_RUNNING)
 
 
-def _gain(record: TuningRecord) -> str:
+def _choices(record: TuningRecord) -> str:
     """Return the choices of a search, `auc 0.831, default 0.812: weight=0.1`; "" if there are none."""
     parts, start = [], record["spec"]["cell"]["params"]
     for name in BOARD_CRITERIA:

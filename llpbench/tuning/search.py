@@ -63,7 +63,7 @@ class Search:
     def __init__(self, tuning: Tuning, folder: Path | None = None, code: str = "", instead: str = "") -> None:
         """Continue the search stored in `folder`, or begin it (None: in memory).
 
-        It starts over if other `code` began it, or if the stored search has another `instead`, unless this is empty. Raises
+        It starts over if other `code` began it, or if its `instead` differs from a given one. Raises
         `LLPBenchError` if its file is damaged or cannot be written.
         """
         self.tuning = tuning

@@ -187,7 +187,7 @@ def test_cache_directory_follows_environment(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize(
     "declaration",
-    ["register_dataset('people', {})(lambda frame: frame)", "DATASETS.add('people', 'People: who is rich?', {})"],
+    ["register_dataset('people', {})(lambda frame: frame)", "add_dataset('people', 'People: who is rich?', {})"],
 )
 def test_relative_path_is_resolved_from_plugin_file(
     people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declaration: str
@@ -197,7 +197,7 @@ def test_relative_path_is_resolved_from_plugin_file(
     plugin = tmp_path / "plugin" / "mine.py"
     plugin.write_text(
         "from llpbench import Parquet, register_dataset\n"
-        "from llpbench.core.registry import DATASETS\n"
+        "from llpbench.core.registry import add_dataset\n"
         + declaration.format("source=Parquet('data/people.parquet'), target='rich'")
     )
     monkeypatch.chdir(tmp_path)

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from llpbench.core.bags import BaggedRows, Rest
+from benchmarks.decides import spread
+from llpbench.core.bags import BaggedRows, Rest, Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS, register_bagging
 from llpbench.core.tables import Table
@@ -388,13 +389,6 @@ def test_options_take_the_type_of_their_default(table: Table) -> None:
             parse_bagging(f"optional:{wrong}")
 
 
-def spread(bags: BaggedRows) -> float:
-    """Return the variance of bag proportions relative to its expectation for random bags of the same sizes."""
-    sizes, prior = bags.sizes, bags.prior
-    expected = (prior * (1 - prior)).sum() * sizes.sum() * (len(sizes) - 1) / (sizes.sum() - 1)
-    return float((sizes[:, None] * (bags.proportions - prior) ** 2).sum() / expected)
-
-
 @pytest.mark.parametrize(
     ("bagging", "size"), [("kmeans:clusters=10", None), ("principal-component", 16), ("dirichlet:alpha=2.0", 16)]
 )
@@ -429,6 +423,8 @@ def test_separated_kmeans_clusters_become_bags() -> None:
     table.categorical[:] = 0
     bags = bag(table, "kmeans", clusters=4)
     assert sorted([{*map(int, row[row >= 0] // 100)} for row in bags], key=min) == [{0}, {1}, {2}, {3}]
+    with pytest.raises(LLPBenchError, match=r"cannot make 401 clusters of 400 rows. Choose from 2 to 400"):
+        bag(table, "kmeans", clusters=401)
     with pytest.raises(LLPBenchError, match=r"more clusters than 'toy' has validation rows. Choose at most 40"):
         assign_bags(table, "kmeans:clusters=41", None, 0)
 
@@ -473,3 +469,10 @@ def test_random_bags_have_spread_near_1() -> None:
         table.numeric[:, 0] = 4000 ** np.random.default_rng(99 + seed).random(4000) // 40  # of any sizes
         found.append(spread(build_task(table, assign_bags(table, "column:by=a", None, seed)).bags))
     assert np.mean(found) == pytest.approx(1.0, abs=0.1)
+
+
+def test_spread_matches_hand_computation() -> None:
+    """0 and 2 of 2 and 4 rows, of a third: 2 (2/9) + 4 (1/18) over (4/9) 6/5."""
+    rows = Rows(np.zeros((6, 0), np.float32), np.zeros((6, 0), np.int64), np.zeros((6, 0), bool))
+    bags = BaggedRows(rows, np.array([[0, 1, -1, -1], [2, 3, 4, 5]]), np.array([[2.0, 0.0], [2.0, 2.0]]))
+    assert spread(bags) == pytest.approx((2 * 2 / 9 + 4 * 2 / 36) / (4 / 9 * 6 / 5))

@@ -56,6 +56,10 @@ def test_groupings_with_different_totals_are_named() -> None:
         fit([DISTRICT, GROUP], counts=[COUNTS, by_group])
     with warned("disagreeing groupings", match="'no' add up to"):
         fit([DISTRICT, GROUP], counts=[COUNTS, by_group + np.outer(np.arange(6) == 0, [5, -5])])
+    moved = COUNTS + np.outer((np.arange(20) == 0) * 1.0 - (np.arange(20) == 19), [5, -5])
+    north, is_north = (np.where(each < "d10", "north", "south") for each in (BAGS, moved.index))
+    with warned("disagreeing groupings", match="in bag 'north' is"):
+        fit([DISTRICT, north], counts=[COUNTS, moved.groupby(is_north).sum()])
 
 
 def test_all_methods_take_bag_data() -> None:

@@ -286,14 +286,15 @@ def proportions(leaderboards: Leaderboards) -> Iterator[Drawing]:
     histograms: dict[_Place, dict[int, FloatArray]] = defaultdict(dict)
     titles: dict[_Place, str] = {}
     for board in leaderboards.boards:
-        for run, number, seed in zip(*(board.runs[name] for name in ("run", "task", "seed")), strict=True):
-            task = board.tasks.loc[number]
-            place = task["dataset"], task["bag_size"], task["by"], board.bagging
-            bins = (board.records[run]["bags"].get("histograms") or [[]])[-1]
-            if sum(bins):  # all runs of a seed have the same bags
-                histograms[place].setdefault(seed, np.array(bins) / sum(bins))
+        places: dict[int, _Place] = {}
+        for number, task in board.tasks.iterrows():
+            places[number] = place = task["dataset"], task["bag_size"], task["by"], board.bagging
             name = f"bags {task['bags']}" if task["by"] else f"{words.bags_words(board.bagging)}, {task['bags']} rows"
             titles[place] = words.clean(name)
+        for run, number, seed in zip(*(board.runs[name] for name in ("run", "task", "seed")), strict=True):
+            bins = (board.records[run]["bags"].get("histograms") or [[]])[-1]
+            if sum(bins):  # all runs of a seed have the same bags
+                histograms[places[number]].setdefault(seed, np.array(bins) / sum(bins))
     drawn = _chosen_places(histograms)
     if not drawn:
         return
