@@ -239,7 +239,10 @@ def _data_fetch(datasets: str, data_dir: str | None, plugin: tuple[str, ...]) ->
     for name in (name for name in names if name not in without):
         try:
             place = provide(spec := dataset_spec(name), data_dir)
-            echo(f'{name}: {place.kind}, {place.path}, sha256="{place.read(spec).fingerprint}"')
+            fingerprint = place.read(spec).fingerprint
+            differs = spec.sha256 not in ("", fingerprint)
+            found = "another table than declared" if differs else f'sha256="{fingerprint}"'
+            echo(f"{name}: {place.kind}, {place.path}, {found}")
         except LLPBenchError as error:  # continue with other datasets if a source is down
             echo(f"llpbench: {error}", err=True)
             failed += 1
