@@ -145,7 +145,7 @@ def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
 
 def timeless(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Records without what differs between two computations of the same, in the order of their runs."""
-    fleeting = ("times", "memory_mb", "finished", "code", "hardware")  # which says whether others used the machine
+    fleeting = ("times", "memory_mb", "finished", "code", "hardware")
     kept = [{name: value for name, value in record.items() if name not in fleeting} for record in records]
     return sorted(kept, key=lambda record: str(record["run"]))
 

@@ -25,7 +25,7 @@ DATASETS = {
 
 HISTOGRAMS = [[*counts, *[0] * (PROPORTION_BINS - 4)] for counts in ([2, 3, 5, 10], [10, 5, 3, 2])]
 
-HARDWARE = {"device": "cpu", "name": "EPYC", "threads": 1, "compiled": False, "precision": "float32", "shared": False}
+HARDWARE = {"device": "cpu", "name": "EPYC", "threads": 1, "compiled": False, "precision": "float32"}
 
 OTHERS = {"accuracy": 0.8, "l1": 0.25}
 """further test metrics that every run has"""

@@ -143,7 +143,6 @@ class _HardwareFacts(TypedDict):
     threads: Count
     compiled: bool
     precision: str
-    shared: NotRequired[bool | None]
 
 
 class _TrialFacts(TypedDict):
@@ -230,12 +229,8 @@ class Record(TypedDict):
     curves: _Curves
     """values on the validation rows after each epoch of the last stage, to four digits, by `criteria.BOARD_CRITERIA`
 
-    Empty for direct methods, failed runs, and runs that did not store them.
-    """
-    earlier_curves: NotRequired[dict[str, _Curves]]
-    """curves of judged stages before the last, by name, in order; absent if there are none
-
-    If stages are run for each validation regime, a criterion's values come from the run of its regime.
+    If stages are run for each validation regime, a criterion's values come from the run of its regime. Empty for direct
+    methods, failed runs, and runs that did not store them.
     """
     epochs: Count
     """trained epochs in all stages, and in both validation regimes if stages are run for each
@@ -251,9 +246,6 @@ class Record(TypedDict):
     - warm-up: the first step of every stage and population size, including compilation
     - train: all other steps
     - evaluate
-    - predict: the test rows, once
-    - test: predictions at every best epoch and their evaluation
-    - `stage NAME`, for each stage
     - total
     - `cpu train`, `cpu total`: CPU seconds of the process, for training with warm-up and in total; absent on a GPU
       and in records of older versions
@@ -289,10 +281,7 @@ class Record(TypedDict):
     """version, commit, dirty"""
     libraries: dict[str, str]
     hardware: Annotated[dict[str, Any], _like(Annotated[_HardwareFacts, _or_empty])]
-    """device, name, threads, compiled, precision, and `shared`; empty if a run failed earlier
-
-    `shared` is whether other processes used the device at the end of the run, null if unknown.
-    """
+    """device, name, threads, compiled, precision; empty if a run failed earlier"""
     finished: _Moment
     """time at the end of the run in UTC, ISO 8601"""
 

@@ -267,13 +267,8 @@ def _train_together(
         if failures:
             result.status, result.reason = "failed", failures[0]
         else:
-            start = time.perf_counter()
             result.results, result.predicted = judge(population, numbers, keep=keep)
-            judged = [stage.name for stage in method.stages if stage.judged and average is None]
-            last = method.stages[-1].name
-            result.curves = _curves(members_of_seed, last)
-            result.earlier_curves = {stage: _curves(members_of_seed, stage) for stage in judged if stage != last}
-            result.times["test"] = time.perf_counter() - start
+            result.curves = _curves(members_of_seed)
         results.append(result)
     shared = population.seconds | {"total": time.perf_counter() - clock, CPU_TOTAL: time.process_time() - cpu}
     if machine.device.type != "cpu":
@@ -284,14 +279,14 @@ def _train_together(
     return results
 
 
-def _curves(outcomes: Sequence[Outcome], stage: str) -> dict[str, list[float | None]]:
-    """Return each leaderboard criterion's curve in a judged stage, to four digits, None unless finite.
+def _curves(outcomes: Sequence[Outcome]) -> dict[str, list[float | None]]:
+    """Return each leaderboard criterion's curve in the last stage, to four digits, None unless finite.
 
     For an ensemble it is the mean curve, for the epochs that all members have trained.
     """
     found = {}
     for name in (name for name in BOARD_CRITERIA if name in chosen_by_all(outcomes)):
-        curves = [outcome.selected[name].curves[stage] for outcome in outcomes]
+        curves = [outcome.selected[name].curve for outcome in outcomes]
         mean = np.mean([curve[: min(map(len, curves))] for curve in curves], axis=0).tolist()
         found[name] = [round(value, 4) if math.isfinite(value) else None for value in mean]
     return found
@@ -310,10 +305,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
             what = f"must return a predictor, a function of rows, got {type(predictor).__name__}"
             raise HookError.of(method, "fit", what)
         fitted = time.perf_counter()
-        proba = [_proba_of(predictor, task.validation.rows, task)]
-        judged = time.perf_counter()
-        proba.append(_proba_of(predictor, task.test.rows, task))
-        predicted = time.perf_counter()
+        proba = [_proba_of(predictor, rows, task) for rows in (task.validation.rows, task.test.rows)]
         validation: dict[str, float | None] = {**holdout_criteria(proba[0], task.validation)}
         if method.supervision == "validation":
             validation = {name: None for name in validation if CRITERIA[name].regime == "fine"}
@@ -333,8 +325,6 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         },
         times={
             "train": fitted - clock,
-            "predict": predicted - judged,
-            "test": end - fitted,
             "total": end - clock,
             CPU_TRAIN: cpu_fitted - cpu,
             CPU_TOTAL: time.process_time() - cpu,

@@ -186,8 +186,7 @@ class Cohort:
             [generator(member.seed, purpose, *member.stream) for member in members],
         )
         """everything that training has changed so far"""
-        self.seconds = dict.fromkeys(("warm-up", "train", "evaluate", "predict", CPU_TRAIN), 0.0)
-        self.seconds |= {f"stage {stage.name}": 0.0 for stage in self.method.stages}
+        self.seconds = dict.fromkeys(("warm-up", "train", "evaluate", CPU_TRAIN), 0.0)
         self._values = {
             name: torch.tensor([float(getattr(m.method.params, name)) for m in members], device=device)
             for name in continuous(type(self.method.params))

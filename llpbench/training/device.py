@@ -27,9 +27,6 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.data.loading import cache_directory
 from llpbench.training import memory
 
-_CONTEXT_BYTES = 1.5 * 2**30
-"""upper bound of the GPU memory that a process uses in addition to its tensors"""
-
 _RECOMPILES = 64
 """largest number of compilations of a step; beyond it torch silently stops compiling"""
 
@@ -86,14 +83,8 @@ class Machine:
     def hardware(self, threads: int, precision: str) -> dict[str, Any]:
         """Return the record's `hardware`, without a host name."""
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else _processor()
-        return {
-            "device": self.device.type,
-            "name": name,
-            "threads": threads,
-            "compiled": self.compiled,
-            "precision": precision,
-            "shared": _is_shared(self.device, threads),
-        }
+        facts = {"device": self.device.type, "name": name, "threads": threads}
+        return facts | {"compiled": self.compiled, "precision": precision}
 
     def reset_peak_memory(self) -> None:
         """Reset the peak memory that `peak_memory_mb` reports."""
@@ -171,17 +162,6 @@ def _onednn_is_exact() -> bool:
         if error.abs().max() > 1e-5 * b.shape[-2]:
             return False
     return True
-
-
-def _is_shared(device: torch.device, threads: int) -> bool | None:
-    """Return whether other processes use the device, so that times are upper bounds; None if this is unknown.
-
-    A GPU is shared if another process has memory on it. A CPU is shared if the last minute's load exceeds `threads`.
-    """
-    if device.type == "cuda":
-        free, total = torch.cuda.mem_get_info(device)
-        return total - free - torch.cuda.memory_reserved(device) > _CONTEXT_BYTES
-    return os.getloadavg()[0] > threads + 0.5 if hasattr(os, "getloadavg") else None
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import time
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -107,9 +107,7 @@ class _Looked:
         self.task = task = population.members[number].task
         self.places = {moment: place for place, moment in enumerate(weights)}
         stacked = torch.stack(list(weights.values()))
-        clock = time.perf_counter()
         self.proba = population.predict(number, stacked, task.test.rows)
-        population.seconds["predict"] += (time.perf_counter() - clock) / len(stacked)
         if np.isnan(self.proba).any():
             raise HookError.of(population.method, "log_proba", "gives NaN for test rows")
         if not np.allclose(self.proba.sum(axis=-1), 1.0, atol=1e-3):
@@ -122,15 +120,18 @@ class _Looked:
         labels = task.test.labels
         pairs = _judge_pairs(population, number, stacked)
         self.diagnostics = [
-            ({} if labels is None else _class_awareness(z, labels)) | of_pairs | population.schedules(number, epoch)
+            ({} if labels is None else {"cas": _class_awareness(z, labels)})
+            | of_pairs
+            | population.schedules(number, epoch)
             for z, of_pairs, (_, epoch) in zip(representation, pairs, weights, strict=True)
         ]
 
 
 def _judge_pairs(population: Population, number: int, weights: Tensor) -> list[dict[str, float]]:
-    """Return the accuracy of a member's pseudo-pairs for each of `weights` [n, parameters].
+    """Return the fraction of a member's pseudo-positive pairs whose rows have one class, for `weights` [n, parameters].
 
-    Pairs are formed in an epoch of training bags. Empty for methods without pairs, and for data without labels.
+    Pairs are formed in an epoch of training bags. NaN without a positive pair. Empty for methods without pairs, and for
+    data without labels.
     """
     member = population.members[number]
     train, labels = member.task.train, member.task.train_labels
@@ -138,17 +139,13 @@ def _judge_pairs(population: Population, number: int, weights: Tensor) -> list[d
         return [{} for _ in weights]
     plan = population.data.plan_epoch("bags", _PAIR, 1, {number: generator(member.seed, "pairs")})
     equal: list[list[BoolArray]] = [[] for _ in weights]
-    positive: list[list[BoolArray]] = [[] for _ in weights]
-    chance = []
     for drawn, width in zip(plan.drawn[0].cpu(), plan.widths, strict=True):
         pairs = population.pseudo_pairs(number, weights, drawn, width)
         first, second = train.index[drawn.numpy(), :width]
-        for n, (partner, taken) in enumerate(zip(*(part.cpu().numpy() for part in pairs), strict=True)):
-            equal[n].append(labels[first] == labels[second[partner]])
-            positive[n].append(taken)
-        chance.append(np.prod(train.proportions[drawn.numpy()], axis=0).sum())
-    joined = zip(equal, positive, strict=True)
-    return [_pair_accuracy(np.concatenate(one), np.concatenate(other), np.array(chance)) for one, other in joined]
+        for n, (partner, positive) in enumerate(zip(*(part.cpu().numpy() for part in pairs), strict=True)):
+            equal[n].append((labels[first] == labels[second[partner]])[positive])
+    joined = [np.concatenate(each) for each in equal]
+    return [{"pair-accuracy": float(each.mean()) if len(each) else math.nan} for each in joined]
 
 
 _LEAST = 1e-7
@@ -195,26 +192,14 @@ def _logits(proba: FloatArray) -> FloatArray:
     return np.asarray(np.log(proba.astype(np.float64).clip(_LEAST, 1 - _LEAST)))
 
 
-def _class_awareness(z: FloatArray, labels: IntArray) -> dict[str, float]:
-    """Return the class awareness score of row vectors `z` [rows, dim] with `labels` [rows], raw and centred.
+def _class_awareness(z: FloatArray, labels: IntArray) -> float:
+    """Return the class awareness score of row vectors `z` [rows, dim] with `labels` [rows].
 
     Intra is the mean cosine of two rows of one class, averaged over classes. Inter is the mean cosine of rows of two
     classes, averaged over pairs of classes. With s = (1 + cosine) / 2 the score is s_intra / (s_intra + s_inter): 0.5
-    if z carries no class information, 1 if classes are antipodal. `cas-centred` first subtracts the mean of z, because
-    all vectors of a transformer lie in a narrow cone, which hides the differences. NaN for a single class.
+    if z carries no class information, 1 if classes are antipodal. NaN for a single class. Means are exact in
+    O(rows x dim), from sums of unit vectors.
     """
-    intra, inter = _cosines(z, labels)
-    centred = _cosines(z - z.mean(axis=0), labels)
-    return {"cas": _score(intra, inter), "cas-centred": _score(*centred), "cosine-intra": intra, "cosine-inter": inter}
-
-
-def _score(intra: float, inter: float) -> float:
-    """Return s_intra / (s_intra + s_inter), with s = (1 + cosine) / 2."""
-    return 0.5 if intra + inter == -2 else (1 + intra) / (2 + intra + inter)
-
-
-def _cosines(z: FloatArray, labels: IntArray) -> tuple[float, float]:
-    """Return the mean cosine within and between classes, exact in O(rows x dim) from sums of unit vectors."""
     z = z.astype(np.float64)
     unit = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     sums, sizes, squares = [], [], []
@@ -227,18 +212,6 @@ def _cosines(z: FloatArray, labels: IntArray) -> tuple[float, float]:
     within = [(total @ total - square) / (size * (size - 1)) for total, size, square in of_classes if size > 1]
     between = [sums[a] @ sums[b] / (sizes[a] * sizes[b]) for a, b in itertools.combinations(range(len(sums)), 2)]
     if not within or not between:
-        return float("nan"), float("nan")
-    return float(np.mean(within)), float(np.mean(between))
-
-
-def _pair_accuracy(equal: BoolArray, positive: BoolArray, chance: FloatArray) -> dict[str, float]:
-    """Return the fraction of pseudo-positive pairs whose rows have the same class.
-
-    `equal`, `positive` [pairs of rows]: whether the two rows of a pair have the same class, and whether the method
-    marked the pair as positive. `chance` [pairs of bags]: the probability of the same class for two random rows,
-    sum_c p_1c p_2c. `pair-kappa` is (accuracy - chance) / (1 - chance). NaN without a positive pair.
-    """
-    accuracy = float(equal[positive].mean()) if positive.any() else float("nan")
-    expected = float(chance.mean())
-    kappa = (accuracy - expected) / (1 - expected) if expected < 1 else float("nan")
-    return {"pair-accuracy": accuracy, "pair-chance": expected, "pair-kappa": kappa}
+        return math.nan
+    intra, inter = np.mean(within), np.mean(between)
+    return float((1 + intra) / (2 + intra + inter))

@@ -9,7 +9,7 @@ Epochs of a ramp (`Stage.ramp`) can be selected, but patience counts from its en
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,15 +22,15 @@ from llpbench.core.criteria import CRITERIA, GUIDES, Regime
 
 @dataclass(frozen=True)
 class Selected:
-    """One criterion's selection for one member."""
+    """One criterion's selection for one member in a judged stage."""
 
     epoch: int
     value: float
     """value of the criterion at the epoch; NaN if it was never a number"""
     weights: Tensor
     """[parameters]"""
-    curves: Mapping[str, FloatArray]
-    """[epochs] value after each epoch, by judged stage in order; `epoch` counts in the last stage"""
+    curve: FloatArray
+    """[epochs] value after each epoch of the stage"""
     training: str = ""
     """validation regime of the training that led to this epoch, if stages run once per regime"""
 
@@ -87,15 +87,14 @@ class Selection:
             where = torch.from_numpy(taken).to(theta.device).unsqueeze(-1)
             self.weights = torch.where(where, theta.detach(), self.weights)
 
-    def selected(self, member: int, stage: str, before: Mapping[str, Selected]) -> dict[str, Selected]:
-        """Return each criterion's selection for a member in a stage, given those of the previous judged stage."""
-        earlier = {name: choice.curves for name, choice in before.items()}
+    def selected(self, member: int) -> dict[str, Selected]:
+        """Return each criterion's selection for a member."""
         return {
             name: Selected(
                 epoch=int(self.epoch[row, member]),
                 value=float(self.value[row, member]),
                 weights=self.weights[row, member],
-                curves={**earlier.get(name, {}), stage: self.curves[:, row, member]},
+                curve=self.curves[:, row, member],
             )
             for row, name in enumerate(self.criteria)
         }

@@ -70,7 +70,6 @@ class StageRun:
 
         `rungs` may stop members of a judged stage early.
         """
-        start = time.perf_counter()
         for epoch in range(self.epochs):
             if epoch == 0 or (self.stage.refresh is not None and epoch % self.stage.refresh == 0):
                 self.prepare(epoch)
@@ -96,7 +95,6 @@ class StageRun:
         if self.average is not None:
             for number, weights in zip(self.slots.tolist(), self.average.weights, strict=True):
                 self.cohort.outcomes[number].averaged = weights
-        self.cohort.seconds[f"stage {self.stage.name}"] += time.perf_counter() - start
 
     def prepare(self, epoch: int) -> None:
         """Run the method's `prepare` on the whole training set, member by member."""
@@ -269,8 +267,7 @@ class StageRun:
         """Store a judged stage's selections in the members' outcomes."""
         numbers = self.slots.tolist()
         for position in positions:
-            outcome = self.cohort.outcomes[numbers[position]]
-            outcome.selected = self.selection.selected(position, self.stage.name, outcome.selected)
+            self.cohort.outcomes[numbers[position]].selected = self.selection.selected(position)
 
     def _add_time(self, part: str, since: float) -> float:
         """Add the time since `since` to the cohort's `seconds`; return the current time."""

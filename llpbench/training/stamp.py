@@ -32,7 +32,6 @@ class SeedResult:
     reason: str = ""
     results: dict[str, CriterionResult] = field(default_factory=dict)
     curves: dict[str, list[float | None]] = field(default_factory=dict)
-    earlier_curves: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
     epochs: int = 0
     parameters: int = 0
     members: int = 1
@@ -44,7 +43,7 @@ class SeedResult:
     def record(self, cell: Cell, task: Task | None, data_seconds: float, shared: dict[str, Any]) -> Record:
         """Return the journal's line of one run. `task`: None if the cell failed as a whole."""
         times = self.times if task is None else {"data": data_seconds} | self.times
-        record: Record = {
+        return {
             "schema": SCHEMA,
             "run": cell.run_id(self.seed),
             "cell": cell.id,
@@ -64,9 +63,6 @@ class SeedResult:
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             **shared,  # type: ignore[typeddict-item]
         }
-        if self.earlier_curves:
-            record["earlier_curves"] = self.earlier_curves
-        return record
 
 
 def cell_facts(cell: Cell) -> dict[str, Any]:
