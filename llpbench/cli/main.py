@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,8 +179,6 @@ def _plan(preset: str | None, config: str | None, **flags: Any) -> int:
 @click.option("--no-plots", is_flag=True, help="Skip the plots (the slowest part).")
 @click.option("--study", metavar="NAMES", help="Show studies instead of leaderboards.")
 @click.option("--metric", metavar="NAME", help="Metric that boards show and rank by. [default: auc]")
-@click.option("--datasets", metavar="NAMES", help="Show these datasets only, such as adult,suite:core.")
-@click.option("--title", metavar="TEXT", help="Title of the page. [default: Leaderboards]")
 @plugin_option
 def _report(
     journals: tuple[str, ...],
@@ -190,8 +187,6 @@ def _report(
     no_plots: bool,
     study: str | None,
     metric: str | None,
-    datasets: str | None,
-    title: str | None,
     plugin: tuple[str, ...],
 ) -> int:
     """Write leaderboards, plots and the page from journals."""
@@ -202,9 +197,8 @@ def _report(
     load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
     results = Results.of(_merged(journals or (out,)))
-    results = replace(results, records=_of_datasets(results.records, datasets))
     plots = None if no_plots else plots_dir or Path(out) / PLOTS
-    published = results.publish(out, plots=plots, metric=metric or "auc", title=title)
+    published = results.publish(out, plots=plots, metric=metric or "auc")
     _show_published(published, chosen, results.records)
     return 0
 
@@ -357,23 +351,6 @@ def _select_studies(pattern: str) -> list[Study]:
     from llpbench.results.studies import Study
 
     return Study.select(pattern)
-
-
-def _of_datasets(records: Iterable[Record], pattern: str | None) -> list[Record]:
-    """Return the runs of some datasets, registered or not. Raises `LLPBenchError` if there are none."""
-    from fnmatch import fnmatchcase
-
-    from llpbench.data.loading import expanded
-
-    if pattern in (None, "all"):
-        return list(records)
-    wanted = [*expanded(pattern)]
-    found = [each for each in records if any(fnmatchcase(each["spec"]["dataset"], name) for name in wanted)]
-    if not found:
-        raise LLPBenchError(
-            f"no run of --datasets {pattern} in the journal. Choose other datasets, or leave --datasets out."
-        )
-    return found
 
 
 def _journal_files(names: Sequence[str]) -> list[Path]:

@@ -1,17 +1,12 @@
-"""Overview of boards: headline, first entries, and which method for which data.
-
-All of it is made from lines of `boards.csv` (`leaderboard.standings`), so that a page can show boards of other reports.
-"""
+"""Overview of boards: headline and first entries, made from their lines of `boards.csv`."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pandas import DataFrame, concat, isna, notna, read_csv
+from pandas import DataFrame, concat, isna, notna
 
 from llpbench.core.criteria import CRITERIA, METRICS
 from llpbench.core.text import plural
@@ -20,6 +15,9 @@ from llpbench.report.boards import Board, entry_label, once
 from llpbench.report.leaderboard import COLUMNS, comparisons
 from llpbench.report.report_table import Field, Heading, ReportTable
 from llpbench.report.statistics import CONFIDENCE, MARGIN
+
+if TYPE_CHECKING:
+    from llpbench.report.plots.layout import Plot
 
 MOST_ROWS = 8
 """Ranked entries of a board in an overview."""
@@ -30,22 +28,7 @@ BRIEF = ("mean", "interval", "first", "floor", "labels", "seconds")
 _SHORT = BRIEF[:3]
 """Columns of the leaderboard on the first screen of a page."""
 
-_BOARD = ["criterion", "bagging", "epochs", "patience", "bags_per_step"]
-"""Columns of `boards.csv` that name a board."""
-
 _NAME = ["method", "encoder", "pretraining", "configuration"]
-
-_TEXTS = [*_BOARD[:2], *_NAME, "regime", "role", "kind", "metric", "compared_over"]
-
-_CASES = (
-    ("ordered bags", "core", "ordered"),
-    ("random bags", "core", "random"),
-    ("natural bags, rows of known bags", "natural", "natural"),
-    ("natural bags, rows of new bags", "natural", "natural:split=bags"),
-    ("few bags (20), ordered", "few-bags", "20 ordered"),
-    ("rare classes, ordered bags", "rare", "ordered"),
-)
-"""Rows of "which method for which data": name, folder of the boards, and their bagging."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +41,6 @@ class Standings:
     def of(cls, board: Board) -> Standings:
         """Return the standings of a board. Lines are by entry."""
         return cls(_lines(board))
-
-    @classmethod
-    def read(cls, path: Path) -> list[Standings]:
-        """Return the boards of a `boards.csv`, in their order."""
-        lines = read_csv(path, dtype=dict.fromkeys(_TEXTS, str), keep_default_na=False, na_values=[""])
-        return [cls(of_board) for _, of_board in lines.groupby(_BOARD, sort=False, dropna=False)]
 
     @property
     def facts(self) -> Any:
@@ -135,12 +112,12 @@ class Standings:
             return words.caption("untested", over=over, differs=over != f"{datasets} datasets") if is_board else ""
         return words.caption(
             "verdict",
-            first=_labels(self.ranked[:1])[0],
+            first=self.labels(self.ranked[:1])[0],
             worse=len(self.worse),
             of=len(self.compared),
             over=over,
             left_out=int(over.split()[0]) < datasets > 1,
-            similar=_labels(self.similar),
+            similar=self.labels(self.similar),
             margin=f"{MARGIN:g}",
         )
 
@@ -160,7 +137,7 @@ class Standings:
         gaps = {MOST_ROWS + len(floor): len(ranked) - place - 1, MOST_ROWS: place - MOST_ROWS}
         columns = {
             Heading("rank"): [Field.number(rank, 0) for rank in shown["rank"]],
-            Heading("method", numeric=False): [*map(Field.text, _labels(shown, marked=True))],
+            Heading("method", numeric=False): [*map(Field.text, self.labels(shown, marked=True))],
         }
         for column in map(COLUMNS.__getitem__, keys):
             fields = column.fields(shown)
@@ -170,6 +147,23 @@ class Standings:
             for number, fields in enumerate(columns.values() if hidden > 0 else ()):
                 fields.insert(row, Field.text(f"… {hidden} more" if number == 1 else ""))
         return ReportTable("", self.title, "", [*columns.items()])
+
+    def section(self, folder: str = "", name: str = "") -> _Section:
+        """Return the first entries, with the number of datasets, the verdict and what validation labels are worth.
+
+        `folder`, `name`: of the report that has the board, on a page with boards of several.
+        """
+        number = words.sentence(plural(int(self.facts["datasets"]), "dataset"))
+        text = " ".join(filter(None, (number, self.verdict(), self.worth_of_labels())))
+        return _Section(replace(self.table(_SHORT), title=self.short_title), text, folder, name)
+
+    @staticmethod
+    def labels(lines: DataFrame, *, marked: bool = False) -> list[str]:
+        """Return the names of entries; with `marked`, also what they are if they are not methods."""
+        marks = {"floor": " (floor)", "ceiling": " (all labels)", "supervised": " (all labels)"}
+        of_roles = [marks.get(role, "") if marked else "" for role in lines["role"]]
+        names = map(entry_label, *(lines[name].astype(object).fillna("") for name in _NAME))
+        return [words.clean(f"{name}{mark}") for name, mark in zip(names, of_roles, strict=True)]
 
 
 @once
@@ -204,62 +198,16 @@ def _ceilings(lines: DataFrame) -> DataFrame:
     return plain.loc[order.sort_values([*order], kind="stable").index]
 
 
-def _labels(lines: DataFrame, *, marked: bool = False) -> list[str]:
-    """Return the names of entries; with `marked`, also what they are if they are not methods."""
-    marks = {"floor": " (floor)", "ceiling": " (all labels)", "supervised": " (all labels)"}
-    of_roles = [marks.get(role, "") if marked else "" for role in lines["role"]]
-    names = map(entry_label, *(lines[name].astype(object).fillna("") for name in _NAME))
-    return [words.clean(f"{name}{mark}") for name, mark in zip(names, of_roles, strict=True)]
-
-
-def _which_method(reports: Mapping[str, Sequence[Standings]]) -> ReportTable | None:
-    """Return which method to take for which data, from boards by folder; None if a folder is missing."""
-    boards = {case: _largest(reports.get(folder, ()), bagging) for case, folder, bagging in _CASES}
-    cases = [(case, board) for case, board in boards.items() if board is not None]
-    if len(cases) < len(_CASES):
-        return None
-    similar = any(len(board.similar) for _, board in cases)
-    columns = defaultdict[Heading, list[Field]](list)
-    for case, board in cases:
-        for heading, field in _case(case, board, similar=similar).items():
-            columns[heading].append(field)
-    terms = ("data", "score", *["similar"] * similar, "unrelated", "better")
-    notes = {"Columns": [words.caption(f"which_{term}", margin=f"{MARGIN:g}") for term in terms]}
-    return ReportTable("which", "Which method for my data?", words.caption("which"), [*columns.items()], notes)
-
-
-def _case(case: str, board: Standings, *, similar: bool) -> dict[Heading, Field]:
-    """Return the best method, with `similar` those that are as good, and the best method unrelated to it."""
-    ranked = board.ranked
-    other = ranked[ranked["first_points"].notna()][:1]
-    unrelated = f"{_labels(other)[0]} {other['mean'].iat[0]:.1f}" if len(other) else words.NOTHING
-    as_good = {Heading("as good", numeric=False): Field(tuple(_labels(board.similar)) or (words.NOTHING,))}
-    worse = f"{len(board.worse)} of {len(board.compared)}" if len(board.compared) else "too few datasets"
-    return {
-        Heading("data", numeric=False): Field.text(case),
-        Heading("highest mean", numeric=False): Field.text(_labels(ranked[:1])[0]),
-        Heading("score"): Field.text(f"{board.metric} {ranked['mean'].iat[0]:.1f}"),
-        **(as_good if similar else {}),
-        Heading("next outside its family", numeric=False): Field.text(unrelated),
-        Heading("significantly better than", numeric=False): Field.text(worse),
-        Heading("datasets"): Field.text(f"{board.facts['datasets']:.0f}"),
-        Heading("in tests"): Field.text(str(board.facts["compared_over"]).partition(" ")[0]),
-    }
-
-
 @dataclass(frozen=True)
 class _Section:
     """A board in an overview."""
 
     table: ReportTable
     text: str
-    folder: str = ""
+    folder: str
     """folder of the report that has the whole board; "" if it is on the same page"""
-
-    @property
-    def name(self) -> str:
-        """Name of that report."""
-        return self.folder.capitalize() or "The paper’s datasets"
+    name: str
+    """name of that report on a page with boards of several"""
 
 
 @dataclass(frozen=True)
@@ -268,45 +216,15 @@ class Overview:
 
     headline: str
     sections: Sequence[_Section]
+    tables: Sequence[ReportTable] = ()
+    """boards of the README if not the main ones of the report"""
     which: ReportTable | None = None
-    """which method for which data, if reports below have all kinds of data"""
+    """which method for which data, on a page with boards of several reports"""
+    figure: Plot | None = None
+    """first figure, if not that of the report"""
 
     @classmethod
-    def of(cls, own: Sequence[Board], below: Mapping[str, Sequence[Standings]]) -> Overview:
-        """Return the overview of a report.
-
-        `own`: main boards of the report. `below`: boards of reports in its folders, by folder. Boards of core
-        and of natural bags come first, if there are such reports. Boards with validation labels come last.
-        """
-        front = [
-            (folder, board)
-            for folder, bagging in (("core", "ordered"), ("core", "random"), ("natural", "natural"))
-            if (board := _largest(below.get(folder, ()), bagging))
-        ]
-        labelled = [("core", _largest(below.get("core", ()), "ordered", has_labels=True))] if front else []
-        mine = [("", board) for board in map(Standings.of, own) if not (front and board.has_labels)]
-        chosen = [
-            (folder, board) for folder, board in (*front, *mine[: 1 if front else None], *labelled) if board is not None
-        ]
-        sections = [
-            _Section(replace(board.table(_SHORT), title=board.short_title), _text(board), folder)
-            for folder, board in chosen
-            if len(board.ranked) or not front
-        ]
-        return cls(chosen[0][1].headline if chosen else "", sections, _which_method(below))
-
-
-def _text(board: Standings) -> str:
-    """Return the number of datasets, the verdict, and what validation labels alone are worth."""
-    number = words.sentence(plural(int(board.facts["datasets"]), "dataset"))
-    return " ".join(filter(None, (number, board.verdict(), board.worth_of_labels())))
-
-
-def _largest(boards: Iterable[Standings], bagging: str, *, has_labels: bool = False) -> Standings | None:
-    """Return the board of a bagging with most ranked entries; None if there is none."""
-    found = [
-        board
-        for board in boards
-        if len(board.ranked) and board.facts["bagging"] == bagging and board.has_labels == has_labels
-    ]
-    return max(found, key=lambda board: len(board.ranked), default=None)
+    def of(cls, boards: Iterable[Board]) -> Overview:
+        """Return the overview of the main boards of a report."""
+        standings = [*map(Standings.of, boards)]
+        return cls(standings[0].headline if standings else "", [board.section() for board in standings])

@@ -65,12 +65,20 @@ class Published:
         return found
 
     @classmethod
-    def write(cls, report: Report, out: Path, *, plots: Path | None = None) -> Published:
+    def write(
+        cls,
+        report: Report,
+        out: Path,
+        *,
+        plots: Path | None = None,
+        overview: Overview | None = None,
+        beside: Mapping[str, str] | None = None,
+    ) -> Published:
         """Write the page, the README and the standings as CSV into `out`, and the figures as SVG into `plots`.
 
-        If there are reports in folders of `out`, the page begins with their boards (`Overview.of`). Files of an
-        earlier report that this one does not write are deleted. A README.md that no report wrote is kept. Raises
-        `LLPBenchError` if a file cannot be written.
+        `overview`: beginning of the page, by default the main boards of the report. `beside`: folders of other reports
+        to link to, by title. Files of an earlier report that this one does not write are deleted. A README.md that no
+        report wrote is kept. Raises `LLPBenchError` if a file cannot be written.
         """
         from llpbench.report.html import to_html
 
@@ -80,16 +88,13 @@ class Published:
             from llpbench.report.plots.layout import save
 
             drawn = save(gallery(report.leaderboards), plots)
-        beside = _other_reports(report, out)
-        below = {folder: Standings.read(out / folder / _STANDINGS) for folder in beside.values() if folder != ".."}
-        overview = Overview.of(report.leaderboards.main_boards(), below)
+        overview, beside = overview or Overview.of(report.leaderboards.main_boards()), beside or {}
         figures = [(plot.title, _relative(plots / f"{plot.name}.svg", out)) for plot in drawn if plots is not None]
         files = {_STANDINGS: _standings_csv(report.leaderboards)}
         if not _is_foreign(out / _README):
             files[_README] = _readme(report, overview, beside, figures)
-        folders = [section.folder for section in overview.sections[:1] if section.folder]
-        first = [plot for folder in folders if (plot := _plot_of(out / folder / "plots")) is not None]
-        files[_INDEX] = to_html(report, overview, plots=[*first, *drawn], links=_links(report, out), beside=beside)
+        shown = [overview.figure, *drawn] if overview.figure else drawn
+        files[_INDEX] = to_html(report, overview, plots=shown, links=_links(report, out), beside=beside)
         try:
             out.mkdir(parents=True, exist_ok=True)
             for name, text in files.items():
@@ -108,17 +113,6 @@ def _standings_csv(leaderboards: Leaderboards) -> str:
     return frame_as_csv(concat(boards)) if boards else "\n"
 
 
-def _plot_of(folder: Path) -> Plot | None:
-    """Return the first figure of another report, its differences; None if there is none."""
-    file = next(iter(sorted(folder.glob("differences-*ordered.svg"))), None)
-    if file is None:
-        return None
-    from llpbench.report.plots.layout import Plot
-
-    caption = "Core. Blue and filled: significant after Holm's correction."
-    return Plot(file.stem, "Lead of the first method over the others", caption, file.read_text(encoding="utf-8"))
-
-
 def _relative(path: Path, folder: Path) -> str:
     """Return the link from a file in a folder to another file."""
     return quote(Path(os.path.relpath(path, folder)).as_posix())
@@ -127,17 +121,6 @@ def _relative(path: Path, folder: Path) -> str:
 def _is_foreign(readme: Path) -> bool:
     """Return whether a README.md exists that no report wrote."""
     return readme.exists() and _README not in generated(readme.parent)
-
-
-def _other_reports(report: Report, out: Path) -> dict[str, str]:
-    """Return folders of reports above and below this one, by title."""
-    reports = {}
-    for folder in (out.parent, *sorted(path for path in out.glob("*") if path.is_dir())):
-        readme = folder / _README
-        if {_INDEX, _STANDINGS} <= {*generated(folder)} and readme.is_file():
-            title = readme.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-            reports[title] = ".." if folder == out.parent else folder.name
-    return {title: folder for title, folder in reports.items() if title != report.title}
 
 
 def _links(report: Report, out: Path) -> dict[str, str]:
@@ -159,13 +142,7 @@ def _readme(report: Report, overview: Overview, beside: Mapping[str, str], figur
         parts.append("\n".join(f"- **{_escape(words.sentence(line))}**" for line in some_of(report.warnings)))
     parts.append("\n".join(links))
     if boards := report.leaderboards.main_boards():
-        tables = [*map(_brief, boards)]
-        if overview.which:  # as on the page
-            titles = [f"{each.name}: {each.table.title.replace(': ', ', ').lower()}" for each in overview.sections]
-            tables = [
-                replace(section.table, title=title, caption=section.text)
-                for title, section in zip(titles, overview.sections, strict=True)
-            ]
+        tables = overview.tables or [*map(_brief, boards)]
         headings = {heading.text for table in tables for heading in table.headings}
         explained = [COLUMNS[key] for key in BRIEF if COLUMNS[key].heading(boards[0].metric.title).text in headings]
         parts += [

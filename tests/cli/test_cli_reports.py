@@ -117,14 +117,3 @@ def test_report_ranks_by_requested_metric(llpbench: LLPBench, tmp_path: Path) ->
     wrong = llpbench("report", "--no-plots", "--out", str(folder), "--metric", "average-precison")
     assert wrong.code == 2
     assert "average-precision" in wrong.err
-
-
-def test_suite_report_has_its_datasets_only(llpbench: LLPBench, tmp_path: Path) -> None:
-    made = [run for name in ("adult", "bank_marketing", "elsewhere") for run in runs("dllp", 0.8, dataset=name)]
-    folder = journal(tmp_path, *made)
-    for pattern, shown in (("suite:paper", "adult bank_marketing"), ("else*", "elsewhere"), ("all", "adult elsewhere")):
-        llpbench.succeed("report", "--no-plots", "--out", str(folder), "--datasets", pattern)
-        text = (folder / "index.html").read_text(encoding="utf-8")
-        for dataset in ("adult", "bank_marketing", "elsewhere"):
-            assert (f'data-dataset="{dataset}"' in text) == (dataset in shown or pattern == "all")
-    assert llpbench("report", "--no-plots", "--out", str(folder), "--datasets", "adlt").code == 2

@@ -176,7 +176,7 @@ def records() -> list[Record]:
 
 
 def to_html(report: Report, plots: Sequence[Plot] = ()) -> str:
-    return html_of(report, Overview.of(report.leaderboards.main_boards(), {}), plots=plots, links={}, beside={})
+    return html_of(report, Overview.of(report.leaderboards.main_boards()), plots=plots, links={}, beside={})
 
 
 def one(browser: Chrome, selector: str) -> WebElement:

@@ -18,10 +18,11 @@ from pandas.testing import assert_frame_equal
 from repository import ROOT
 from scipy import stats
 
+from benchmarks.publish import SUITES, front
 from llpbench.core.record import Record, TuningRecord
 from llpbench.data.loading import suite_datasets
 from llpbench.report.board_tables import Report
-from llpbench.report.overview import Overview, Standings
+from llpbench.report.overview import Standings
 from llpbench.report.publishing import _readme, _standings_csv
 from llpbench.results.merging import journal_files, merge
 
@@ -108,20 +109,13 @@ def test_readme_paper_column_matches_records(published: Published) -> None:
         assert float(mean) == pytest.approx(best[method], abs=0.0501), method
 
 
-BESIDE = {"Core suite": "core", "Few bags": "few-bags", "More than two classes": "multiclass"}
-BESIDE |= {"Natural bags": "natural", "Rare classes": "rare"}
-
-
-def overview_of(report: Report) -> Overview:
-    below = {folder: Standings.read(PUBLISHED / folder / "boards.csv") for folder in BESIDE.values()}
-    return Overview.of(report.leaderboards.main_boards(), below)
-
-
 def test_published_markdown_is_current(published: Published) -> None:
     committed = (PUBLISHED / "README.md").read_text(encoding="utf-8")
     figures = re.findall(r"^- \[(.+)\]\((.+\.svg)\)$", committed, re.MULTILINE)
     assert {(PUBLISHED / path).resolve() for _, path in figures} == {*PLOTS.resolve().glob("*.svg")}
-    made = _readme(published.report, overview_of(published.report), BESIDE, figures)
+    below = {suite: [*map(Standings.of, read_suite(suite).report.leaderboards.boards)] for suite in SUITES}
+    beside = {title: suite for suite, title in SUITES.items()}
+    made = _readme(published.report, front(published.report, below), beside, figures)
     assert _words(committed) == _words(made)
     assert _numbers(committed) == pytest.approx(_numbers(made), abs=ROUNDING)
 

@@ -19,6 +19,7 @@ from factory import failed, fine_alone, make_cell_of, make_record, places, recor
 from made import make_report
 from rich.console import Console
 
+from benchmarks.publish import front
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.report.board_tables import _score_lines
@@ -193,16 +194,14 @@ def test_stale_runs_are_marked_everywhere(tmp_path: Path) -> None:
     assert _score_lines(board.scores.loc[([*board.entries["method"]].index("a"), 0)]) == ["failed", "stale"]
 
 
-def test_nested_reports_link_to_each_other(tmp_path: Path) -> None:
-    (tmp_path / "plots").mkdir()
-    for folder, title in ((tmp_path, "All"), (tmp_path / "few", "A <few>"), (tmp_path, "All")):
-        Published.write(make_report(fine_alone(runs("a", 0.8, 0.9)), title=title), folder)
-    above, below = ((folder / "README.md").read_text(encoding="utf-8") for folder in (tmp_path, tmp_path / "few"))
-    assert above.startswith("# All\n")
-    assert r"](few/README.md)" in above
-    assert "- [All](../README.md)" in below
-    assert '<a href="few/index.html">' in (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert "](plots/" not in above
+def test_report_links_to_reports_beside_it(tmp_path: Path) -> None:
+    report = make_report(fine_alone(runs("a", 0.8, 0.9)), title="All")
+    Published.write(report, tmp_path, beside={"A <few>": "few", "Above": ".."})
+    readme, page = ((tmp_path / name).read_text(encoding="utf-8") for name in ("README.md", "index.html"))
+    assert readme.startswith("# All\n")
+    assert "](few/README.md)" in readme
+    assert "- [Above](../README.md)" in readme
+    assert '<a href="few/index.html">A &lt;few&gt;</a>' in page
 
 
 PLACES = [f"d{number}" for number in range(8)]
@@ -241,22 +240,16 @@ def test_board_with_validation_labels_has_their_worth() -> None:
     assert "validation-labels" not in {row["method"] for row in rows(by_criterion["mpiou"].table())}
 
 
-def test_overview_round_trips(tmp_path: Path) -> None:
-    report = make_report([*on_eight_datasets("a", "b"), *runs("=odd", None, dataset="d0")])
-    Published.write(report, tmp_path)
-    (first, *_), made = Standings.read(tmp_path / "boards.csv"), report.leaderboards.boards[0]
-    assert first.verdict() == Standings.of(made).verdict() != ""
-    assert [*first.lines["mean"]] == pytest.approx([*Standings.of(made).lines["mean"]], nan_ok=True)
-
-
 def test_front_page_starts_with_core_and_natural_bags(tmp_path: Path) -> None:
     keys = [{"bagging": f"column:by=key{split}", "bag_size": 0} for split in ("", ":split=bags")]
     suites: dict[str, list[dict[str, Any]]] = {"core": [{}, {"bagging": "random"}], "natural": keys}
     suites |= {"few-bags": [{"max_bags": 20}], "rare": [{}]}
+    below = {}
     for folder, settings in suites.items():
         made = [run for facts in settings for run in on_eight_datasets(f"best-{folder}", "other", **facts)]
-        Published.write(make_report(made, title=folder.capitalize()), tmp_path / folder)
-    Published.write(make_report(on_eight_datasets("ours", "other")), tmp_path)
+        below[folder] = [*map(Standings.of, make_report(made).leaderboards.boards)]
+    paper = make_report(on_eight_datasets("ours", "other"))
+    Published.write(paper, tmp_path, overview=front(paper, below), beside={each.capitalize(): each for each in suites})
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     first = page.partition('id="summary"')[2].partition("</section>")[0]
     places = [first.index(name) for name in ("best-core", "best-rare", "best-natural", "ours")]
