@@ -48,21 +48,6 @@ add_dataset(
 )
 
 add_dataset(
-    "kin8nm",
-    """Robot arm: is the distance to the target at or below its mean?
-
-    Class P is a distance at or below the mean. Read from `kin8nm.parquet` in the data directory, or downloaded.
-    """,
-    source=OpenML(807),
-    target="binaryClass",
-    positive="P",
-    sha256="eb7ca845c2e2303c8c4022434409d3462c614a8c46e1b2f8a6890d62873516c9",
-    source_may_differ=True,
-    licence="none stated",
-    reference="Ghahramani 1996, DELVE",
-)
-
-add_dataset(
     "letter",
     """Capital letters in 20 fonts, distorted: which of 26 is it?
 
@@ -120,29 +105,6 @@ add_dataset(
     licence="none stated",
     reference="ELENA project 1995",
 )
-
-_VARYING = tuple(f"f{number}" for number in (*range(5, 10), *range(13, 34)))
-"""columns that are not constant"""
-
-
-@register_dataset(
-    "pol",
-    source=OpenML(722),
-    target="binaryClass",
-    positive="P",
-    sha256="5dbaf023e897db03adecb93345e6412161b50cdce02f35b5422e8a8474f9ab35",
-    source_may_differ=True,
-    licence="none stated",
-    reference="Weiss & Indurkhya 1995",
-)
-def _pol(frame: DataFrame) -> DataFrame:
-    """Telecommunication: is the target at or below its mean?
-
-    Class P is a target at or below the mean. The 22 constant columns are left out. Read from `pol.parquet` in the data
-    directory, or downloaded.
-    """
-    return frame[[*_VARYING, "binaryClass"]]
-
 
 add_dataset(
     "shuttle",

@@ -140,21 +140,6 @@ def _electricity(frame: DataFrame) -> DataFrame:
 
 
 add_dataset(
-    "electricity_raw",
-    """Half-hours of the New South Wales market, unbalanced: does the price rise above the last day's average?
-
-    `electricity` is a balanced part of it. Read from `electricity_raw.parquet` in the data directory, or downloaded.
-    """,
-    source=OpenML(151),
-    target="class",
-    positive="UP",
-    sha256="b8c5f72bfa6047498e0f8d96f8be4424983fdc54393e25b8092ac4cb3af7a3ed",
-    source_may_differ=True,
-    licence="none stated",
-    reference="Harries 1999; Gama et al. 2004",
-)
-
-add_dataset(
     "heloc",
     """Credit lines: is the risk performance bad?
 
