@@ -1,4 +1,4 @@
-"""MLPs on all features of a row side by side: RealMLP and TabM.
+"""MLPs on all features of a row side by side: RealMLP, TabM and ResNet.
 
 RealMLP: an MLP with periodic embeddings of numbers (Holzmüller, Grinsztajn & Steinwart 2024).
 
@@ -17,6 +17,11 @@ Differences from the authors' code:
 - Weight decay and head come from the method.
 - A category with more levels than `most_one_hot` has an embedding.
 - A missing number has a learned value.
+
+ResNet: residual blocks of two linear layers (Gorishniy et al. 2021).
+
+LayerNorm replaces the published BatchNorm, since batch statistics come from one bag in ordered bags. The first dropout
+of a block uses the method's rate. There is no second dropout.
 """
 
 from __future__ import annotations
@@ -105,7 +110,10 @@ class _FlatEncoder(Encoder):
     def add_features(
         self, schema: Schema, category_dim: int, most_one_hot: int, number_dim: int, numbers: Callable[[], nn.Module]
     ) -> list[int]:
-        """Add embeddings, with `numbers` of width `number_dim`; return the number of columns of each feature."""
+        """Add embeddings, with `numbers` of width `number_dim`; return the number of columns of each feature.
+
+        With `most_one_hot` -1 all categories have embeddings.
+        """
         self.token_dim = max(category_dim, number_dim, most_one_hot)
         self.categories = CategoricalTokens(schema, category_dim) if schema.cardinalities else None
         self.numbers = numbers() if schema.numeric else None
@@ -281,3 +289,60 @@ class _TabMSmall(_TabM):
     """8 MLPs with shared weights and periodic embeddings of numbers, for CPUs, on normal scores of numbers."""
 
     Params = _TabMSmallParams
+
+
+@dataclass(frozen=True)
+class _ResNetParams:
+    """Network sizes."""
+
+    category_dim: int = 8
+    """width of a category's embedding"""
+    dim: int = 192
+    """width of the row vector and of the residual stream"""
+    hidden: int = 384
+    """width inside a block"""
+    depth: int = 2
+    """number of blocks"""
+
+
+class _ResidualBlock(nn.Module):
+    """The block x + Linear(Dropout(ReLU(Linear(LayerNorm(x)))))."""
+
+    def __init__(self, dim: int, hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.norm = nn.LayerNorm(dim)
+        self.widen = nn.Linear(dim, hidden)
+        self.narrow = nn.Linear(hidden, dim)
+
+    def forward(self, x: Tensor, random: Random | None) -> Tensor:
+        """Map [..., dim] to the same shape."""
+        hidden = self.widen(self.norm(x)).relu()
+        if random is not None:
+            hidden = random.dropout(hidden, self.dropout)
+        out: Tensor = x + self.narrow(hidden)
+        return out
+
+
+@register_encoder(
+    "resnet", version=1, learning_rate=1e-3, hidden=64, numbers="scores", reference="Gorishniy et al. 2021"
+)
+class _ResNet(_FlatEncoder):
+    """Residual network with LayerNorm, on normal scores of numbers."""
+
+    Params = _ResNetParams
+
+    def __init__(self, schema: Schema, params: _ResNetParams, dropout: float) -> None:
+        super().__init__()
+        self.dim = params.dim
+        self.register_module("numbers", None)  # parameters of numbers come first, since their order affects rounding
+        self.add_features(schema, params.category_dim, -1, 1, lambda: _PlainNumbers(schema.numeric))
+        self.first = nn.Linear(len(self.inputs), params.dim)
+        self.blocks = nn.ModuleList(_ResidualBlock(params.dim, params.hidden, dropout) for _ in range(params.depth))
+        self.norm = nn.LayerNorm(params.dim)
+
+    def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
+        x = self.first(embeddings.flatten(-2)[..., self.inputs])
+        for block in self.blocks:
+            x = block(x, random)
+        return Encoding(self.norm(x).relu(), embeddings)

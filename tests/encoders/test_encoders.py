@@ -12,9 +12,8 @@ from llpbench.blocks.attention import LANES, Block
 from llpbench.core.bags import Rows, Schema
 from llpbench.core.model import Encoder, Random
 from llpbench.core.registry import ENCODERS
-from llpbench.encoders.flat_mlps import _RealMLP, _ScaledLayer, _TabM, _TabMParams
+from llpbench.encoders.flat_mlps import _RealMLP, _ResNet, _ScaledLayer, _TabM, _TabMParams
 from llpbench.encoders.ft_transformer import _FTTransformer
-from llpbench.encoders.resnet import _ResNet
 from llpbench.encoders.saint import _from_lanes, _Saint, _SaintParams, _to_lanes
 
 SCHEMA = Schema(numeric=3, cardinalities=(4, 6), classes=2, prior=(0.5, 0.5), rows_per_step=10)
@@ -109,7 +108,7 @@ def test_encoders_have_published_sizes(name: str, size: int) -> None:
     """But for the learned vectors of missing numbers, and the norm that the authors count as part of the head."""
     encoder = build(name, replace(WIDE, numeric=86, cardinalities=()) if name == "resnet" else WIDE)
     assert isinstance(encoder, _FTTransformer | _ResNet)
-    missing = encoder.missing if isinstance(encoder, _ResNet) else encoder.features.missing
+    missing = encoder.numbers if isinstance(encoder, _ResNet) else encoder.features.missing
     assert parameters(encoder) - parameters(missing, encoder.norm) == size
     if isinstance(encoder, _FTTransformer):
         assert isinstance(encoder.blocks[0].norm_attention, torch.nn.Identity), "none before the first attention"
