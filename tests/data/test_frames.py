@@ -434,23 +434,19 @@ def test_fetch_prints_sha256_to_declare(tmp_path: Path, llpbench: LLPBench) -> N
     assert told.out.splitlines()[-1] == f'clicks: file, {tmp_path / "clicks.parquet"}, sha256="{same}"'
 
 
-def share(name: str) -> float:
-    """Share of positive rows; 0 of more than two classes."""
-    facts, positive = built_in_facts()[name], LABELLED[name].positive
-    return 0.0 if positive is None else facts.classes[positive] / facts.rows
-
-
 def test_suites_follow_from_files_and_declarations() -> None:
     facts = built_in_facts()
     located = {name: locate(spec) for name, spec in LABELLED.items() if 5_000 <= facts[name].rows <= 150_000}
     embedded = {name for name, place in located.items() if place is not None and place.path.parent == EMBEDDED}
     assert set(suite_datasets("embedded")) == embedded
     assert len(embedded) >= 30
-    two = {name for name in embedded if len(facts[name].classes) == 2 and facts[name].rows <= 50_000}
-    assert set(suite_datasets("core")) == two
-    assert set(suite_datasets("natural")) == {name for name, spec in LABELLED.items() if spec.natural_keys}
-    assert set(suite_datasets("rare")) == {name for name in LABELLED if 0.01 <= share(name) <= 0.08}
-    assert set(suite_datasets("multiclass")) == {name for name in LABELLED if len(facts[name].classes) > 2}
+    core = """adult ai4i2020 bank_marketing bike_sharing covid_testing default_credit eeg_eye_state htru2 kc_house
+        lending_club magic nass_cds online_shoppers oulad polish_bankruptcy telco_churn wine_quality"""
+    assert suite_datasets("core") == tuple(core.split())  # published boards: a new dataset must not change them
+    rare = "ai4i2020 covid_testing credit_raw lending_club mammography nass_cds polish_bankruptcy vehicle_fraud"
+    assert suite_datasets("rare") == tuple(rare.split())
+    assert {"fars", "letter"} == set(suite_datasets("multiclass")) & {"adult", "fars", "letter"}
+    assert {"compas", "fars"} == set(suite_datasets("natural")) & {"adult", "compas", "fars", "letter"}
 
 
 def test_pattern_selects_suites_names_and_globs_once_each() -> None:
