@@ -172,9 +172,7 @@ class Journal:
         """Open or create the journal in `folder` and repair its end. Raises `LLPBenchError` on failure."""
         self.path = folder / FILE
         if shards(folder):
-            raise LLPBenchError(
-                f"{str(folder)!r} holds a published journal, which only merge writes. Choose another --out."
-            )
+            raise LLPBenchError(f"{str(folder)!r} holds a published journal. Choose another --out.")
         Contents.read(self.path)  # a foreign file must be rejected before anything is locked or repaired
         self._lock = FileLock(folder / LOCK, timeout=0)
         self._made = [each for each in (folder, *folder.parents) if not each.exists()]

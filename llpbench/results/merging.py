@@ -8,30 +8,26 @@ kept, and reports flag it: the newest counts if they agree (`journal.agree`), ot
 one. Newer code wins over older code, and a success over a failure.
 
 Published results are the journal in one shard per dataset, and an excerpt of its runs that ships with the package.
-`leaderboards/journal/DATASET.jsonl.xz` holds the lines of a dataset's runs and searches, as in a journal. New results
-of a dataset rewrite only its shard. `leaderboards/published.jsonl.xz` is made from the shards. `compare`, `plan` and
-`load_results("published")` read it. Its lines lack what `OMITTED` names.
+`benchmarks/shards.py` writes both. `leaderboards/journal/DATASET.jsonl.xz` holds the lines of a dataset's runs and
+searches, as in a journal. `compare`, `plan` and `load_results("published")` read `leaderboards/published.jsonl.xz`, the
+excerpt. Its lines lack what `OMITTED` names.
 """
 
 from __future__ import annotations
 
 import lzma
-import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from llpbench.core import PACKAGE
-from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import at_home, replace_file
+from llpbench.core.files import at_home
 from llpbench.core.record import Record
-from llpbench.results.journal import FILE, SHARD_SUFFIX, SHARDS, Contents, Journal, Preference, shards
-from llpbench.results.lines import decode, to_line
+from llpbench.results.journal import FILE, SHARD_SUFFIX, Contents, Journal, Preference, shards
+from llpbench.results.lines import decode
 
-_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 EXCERPT = f"published{SHARD_SUFFIX}"
 """Name of the excerpt beside the folder of shards."""
 
@@ -92,25 +88,15 @@ def merge(journals: Iterable[Path], prefer: Preference | None = None) -> Content
 def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None = None) -> Contents:
     """Merge journals into that of `folder`, written completely and sorted by the specification of its runs.
 
-    An existing journal is replaced only if it is among those merged; it is locked meanwhile. A folder with shards gets
-    shards and their excerpt. Raises `LLPBenchError` otherwise, and if it cannot be written.
+    An existing journal is replaced only if it is among those merged; it is locked meanwhile. Raises `LLPBenchError`
+    otherwise, and if it cannot be written.
     """
-    parts, path = shards(folder), folder / FILE
-    for file in (*parts, path):
-        if file.exists() and not any(file.samefile(journal) for journal in journals):
-            raise LLPBenchError(
-                f"there is a journal in {str(folder)!r} already. Name it among those to merge, or choose another --out."
-            )
-    merged = _sorted(merge(journals, prefer))  # an unreadable journal must leave nothing behind
-    if parts:
-        try:
-            _write_published(folder, merged)
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            raise LLPBenchError(
-                f"the journal in {str(folder)!r} cannot be written: {error.strerror or error}. Choose another --out."
-            ) from error
-        return merged
+    path = folder / FILE
+    if path.exists() and not any(path.samefile(journal) for journal in journals):
+        raise LLPBenchError(
+            f"there is a journal in {str(folder)!r} already. Name it among those to merge, or choose another --out."
+        )
+    merge(journals, prefer)  # an unreadable journal must leave nothing behind
     with Journal(folder) as journal:
         merged = _sorted(merge(journals, prefer))
         journal.replace(merged.lines)
@@ -127,48 +113,3 @@ def _place(record: Record) -> tuple[str, ...]:
     spec = record["spec"]
     parts = (spec["dataset"], spec["bagging"], f"{spec['bag_size']:06d}", spec["method"], str(spec["encoder"]))
     return (*parts, spec["pretraining"], record["cell"], f"{record['seed']:06d}")
-
-
-def _write_published(folder: Path, contents: Contents) -> None:
-    """Write the shards of these records, and the excerpt of those that count. Unchanged files are not rewritten.
-
-    Raises `OSError`.
-    """
-    lines: dict[str, list[bytes]] = defaultdict(list)
-    for records in contents.runs.values():
-        lines[records[-1]["spec"]["dataset"]] += map(to_line, records)
-    for tuning in contents.tunings.values():
-        lines[tuning["spec"]["cell"]["dataset"]].append(to_line(tuning))
-    for name in lines:
-        if not _FILE_NAME.fullmatch(name):
-            raise LLPBenchError(f"a published dataset must have a name such as bank_marketing, got {name!r}.")
-    (folder / SHARDS).mkdir(parents=True, exist_ok=True)
-    for dataset, content in lines.items():
-        _write(folder / SHARDS / f"{dataset}{SHARD_SUFFIX}", b"".join(content))
-    excerpts = {run: [_excerpt(record)] for run, record in contents.counting.items()}
-    _write(folder / EXCERPT, Contents(excerpts, contents.tunings).lines)
-
-
-def _write(path: Path, content: bytes) -> None:
-    if not path.exists() or lzma.decompress(path.read_bytes()) != content:
-        replace_file(path, lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
-
-
-def _excerpt(record: Record) -> Record:
-    results = {
-        name: {"epoch": result["epoch"], "validation": result["validation"], "diagnostics": {}, "test": result["test"]}
-        for name, result in record["results"].items()
-        if name in BOARD_CRITERIA
-    }
-    excerpt: Any = {**record, "results": _rounded(results), "curves": {}, "times": _rounded(record["times"])}
-    excerpt["bags"] = record["bags"] and {**record["bags"], "histograms": []}
-    excerpt.pop("earlier_curves", None)
-    shortened: Record = excerpt
-    return shortened
-
-
-def _rounded(value: Any) -> Any:
-    """Return a value with seven significant digits in each number."""
-    if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    return float(f"{value:.7g}") if isinstance(value, float) else value

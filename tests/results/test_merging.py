@@ -16,6 +16,7 @@ from bench import LLPBench
 from factory import contents_of, failed, make_cell_of, make_record, record, searched
 from rich.console import Console
 
+from benchmarks import shards as shards_of
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
@@ -23,7 +24,7 @@ from llpbench.core.record import Record, TuningRecord
 from llpbench.report.comparing import compare
 from llpbench.report.terminal import render
 from llpbench.results.journal import FILE, SHARD_SUFFIX, SHARDS, Contents, Journal, contains, shards
-from llpbench.results.merging import EXCERPT, SHIPPED, _write_published, journal_files, merge, merge_into, shipped_cells
+from llpbench.results.merging import EXCERPT, SHIPPED, journal_files, merge, merge_into, shipped_cells
 from llpbench.results.staleness import stale_reasons
 
 LEADERBOARDS = Path(__file__).parents[2] / "leaderboards"
@@ -250,7 +251,7 @@ class TestCompare:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A published folder with two datasets."""
-    _write_published(tmp_path, contents_of(record("a"), record("b"), record("a", dataset="credit")))
+    shards_of.write(tmp_path, contents_of(record("a"), record("b"), record("a", dataset="credit")))
     return tmp_path
 
 
@@ -261,7 +262,7 @@ def test_shards_are_read_as_one_journal(folder: Path) -> None:
     assert found == {("a", "adult"), ("b", "adult"), ("a", "credit")}
 
 
-def test_only_merging_changes_published_folder_and_only_shards_with_new_runs(folder: Path, tmp_path: Path) -> None:
+def test_only_shards_with_new_runs_change(folder: Path, tmp_path: Path) -> None:
     before = {path.name: path.stat().st_ino for path in shards(folder)}
     with Journal(tmp_path / "mine") as journal:
         journal.append(record("c", dataset="credit"))
@@ -270,8 +271,8 @@ def test_only_merging_changes_published_folder_and_only_shards_with_new_runs(fol
     with pytest.raises(LLPBenchError):
         Journal(folder)
     with pytest.raises(LLPBenchError, match=r"'\.\./x'"):
-        _write_published(tmp_path / "new", contents_of(record("a", dataset="../x")))
-    merge_into(folder, [*journal_files(str(folder)), journal.path])
+        shards_of.write(tmp_path / "new", contents_of(record("a", dataset="../x")))
+    shards_of.main([str(folder), str(journal.path)], standalone_mode=False)
     after = {path.name: path.stat().st_ino for path in shards(folder)}
     assert {name for name in after if after[name] != before[name]} == {f"credit{SHARD_SUFFIX}"}
     assert len(merge(journal_files(str(folder))).records) == len(Contents.read(folder / EXCERPT).records) == 4
@@ -291,7 +292,7 @@ def test_excerpt_has_what_boards_show(tmp_path: Path) -> None:
     run["results"]["mpiou"]["test"]["accuracy"] = None
     run["results"]["auc"]["validation"] = None
     run["results"]["likelihood"] = run["results"]["auc"]
-    _write_published(tmp_path, contents_of(run, worst, search, record("x", 0.8), record("x", 0.7)))
+    shards_of.write(tmp_path, contents_of(run, worst, search, record("x", 0.8), record("x", 0.7)))
     excerpt = Contents.read(tmp_path / EXCERPT)
     assert excerpt.tunings == {search["tuning"]: search}
     assert excerpt.records.keys() == {run["run"], worst["run"]}, "runs with different results do not count"
