@@ -225,15 +225,6 @@ class Holdout(_Counted):
     """[rows] row numbers in the dataset, for readers of predictions; None if the rows are not from a dataset"""
 
 
-class Rest(NamedTuple):
-    """Numbers of rows in bags that were too small or too large, if a bagging limits their sizes."""
-
-    dropped: int
-    """rows that are in no bag"""
-    pooled: int
-    """rows that were pooled into new bags"""
-
-
 @dataclass(frozen=True, eq=False)
 class Task:
     """One (dataset, bagging, bag size, seed), ready for training and evaluation."""
@@ -250,7 +241,7 @@ class Task:
     """hash of the assignment of rows to bags"""
     fingerprint: str
     """hash of the table"""
-    rest: Rest | None = None
-    """dropped and pooled training rows; None if the sizes of bags have no limit"""
+    dropped: int | None = None
+    """number of training rows that are in no bag; None if the sizes of bags have no limit"""
     test_bags: IntArray | None = None
     """[test rows] the training bag of each row, -1 for none; None if bags apply to training rows only"""

@@ -266,9 +266,9 @@ class Record(TypedDict):
     - `number` of training bags, their `sizes` (smallest, median, largest)
     - `validation` and `test`: numbers of validation and test bags
     - `histograms`: for each class, numbers of training bags by proportion, in `PROPORTION_BINS` equal bins of [0, 1]
-    - if sizes of bags are limited: training rows in bags outside the limits, `dropped` or `pooled` into other bags
+    - `dropped`: number of training rows that are in no bag, if sizes of bags are limited
 
-    Records of older versions also have `spread` and `separation`.
+    Records of older versions also have `spread`, `separation` and `pooled`.
     """
     versions: dict[str, str | None]
     """versions of method, dataset, bagging and encoder (`core.provenance`); null if there is none, or unknown

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llpbench.core.bags import FloatArray, IntArray, Rest
+from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError
 
 TEXT_TYPES = (str, bool, int, float, np.bool_, np.integer, np.floating)
@@ -102,8 +102,8 @@ class Assignment:
     train: IntArray
     validation: IntArray
     test: IntArray
-    rest: Rest | None = field(default=None, kw_only=True)
-    """dropped and pooled training rows; None if the sizes of bags have no limit"""
+    dropped: int | None = field(default=None, kw_only=True)
+    """number of training rows that are in no bag; None if the sizes of bags have no limit"""
     test_bags: IntArray | None = field(default=None, kw_only=True)
     """[test rows] the training bag of each row, -1 for none; None if bags apply to training rows only"""
 

@@ -26,21 +26,20 @@ from llpbench.core.registry import BAGGINGS
 from llpbench.core.tables import Table
 from llpbench.core.text import hint
 
-OWN_SIZES: Mapping[str, Any] = {"least": 1, "most": 0, "rest": "drop", "split": "rows"}
+OWN_SIZES: Mapping[str, Any] = {"least": 1, "most": 0, "split": "rows"}
 """Options of every bagging without a size, in addition to its own, and their defaults.
 
 A bagging without a size assigns every row to a bag, which may have one row or half of the table.
 
 - `least`, `most`: limits on the rows of a training bag; `most` 0 is no limit. If rows are split, validation and test
   bags have an eighth of the rows of training bags, and an eighth of these limits. A bag with fewer than `least` rows
-  is dissolved. A bag with more than `most` rows is reduced to `most` random rows. The rows left over are the rest.
-- `rest`: `drop` removes these rows from all bags (validation and test rows are still evaluated). `pool` makes bags of
-  `most` rows from them, or a single bag. If the last bag has fewer than `least` rows, its rows are dropped.
+  is dissolved. A bag with more than `most` rows is reduced to `most` random rows. The rows left over are in no bag
+  (validation and test rows are still evaluated).
 - `split`: `rows` splits rows 80/10/10, stratified by class, so the bags of test rows also have training rows. `bags`
   splits bags, so the bags of validation and test rows have no training rows.
 """
 
-_CHOICES: Mapping[str, tuple[str, ...]] = {"rest": ("drop", "pool"), "split": ("rows", "bags")}
+_CHOICES: Mapping[str, tuple[str, ...]] = {"split": ("rows", "bags")}
 
 _ABOVE: Mapping[tuple[str, str], float] = {("kmeans", "clusters"): 1, ("dirichlet", "alpha"): 0}
 """lower bounds for options of built-in baggings; their functions check them again when they get rows"""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from llpbench.core.bags import IntArray, Rest
+from llpbench.core.bags import IntArray
 from llpbench.core.cell import GIVEN
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS
@@ -79,15 +79,15 @@ def assign_bags(table: Table, bagging: str, bag_size: int | None, seed: int, max
             rng = _stream(table, name, options, size, seed, part)
             used = shuffled(rows, rng)[: len(rows) - len(rows) % size]
             bags[part] = _checked(BAGGINGS.get(name)(table, used, size, rng, **options), used, name, size)
-        rest = None
+        dropped = None
     else:
-        split, bags, rest = _own_sizes(table, name, options, seed)
+        split, bags, dropped = _own_sizes(table, name, options, seed)
     if max_bags is not None:
         rng = _stream(table, name, options, bag_size, seed, "some of the training bags")
         _require_bags(table.name, bagging, bag_size, len(bags["train"]), max_bags)
         bags["train"] = _trimmed(bags["train"][np.sort(shuffled(np.arange(len(bags["train"])), rng)[:max_bags])])
     test_bags = _bags_of(table, name, options, bags["train"], split.test)
-    return Assignment(split, bags["train"], bags["validation"], bags["test"], rest=rest, test_bags=test_bags)
+    return Assignment(split, bags["train"], bags["validation"], bags["test"], dropped=dropped, test_bags=test_bags)
 
 
 def _bags_of(table: Table, name: str, options: Mapping[str, Any], bags: IntArray, rows: IntArray) -> IntArray | None:
@@ -101,24 +101,20 @@ def _bags_of(table: Table, name: str, options: Mapping[str, Any], bags: IntArray
     whole = BAGGINGS.get(name)(table, np.arange(len(table)), generator(0, "keys"), **of_bagging)
     key_of = np.full(len(table) + 1, -1, dtype=np.int64)  # the last entry is for padding
     key_of[whole] = np.arange(len(whole))[:, None]
-    key_of[-1] = -1
-    keys = key_of[bags]
-    inside, first = bags >= 0, keys[:, 0]
-    of_one_key = ((keys == first[:, None]) | ~inside).all(axis=1)  # False for pooled small bags
     bag_of = np.full(len(whole), -1, dtype=np.int64)
-    bag_of[first[of_one_key]] = np.flatnonzero(of_one_key)
+    bag_of[key_of[bags[:, 0]]] = np.arange(len(bags))
     return np.asarray(bag_of[key_of[rows]])
 
 
 def _own_sizes(
     table: Table, name: str, options: Mapping[str, Any], seed: int
-) -> tuple[Split, dict[str, IntArray], Rest | None]:
-    """Return split, bags and rest of the training rows for a bagging that decides its own sizes.
+) -> tuple[Split, dict[str, IntArray], int | None]:
+    """Return split, bags and number of dropped training rows for a bagging that decides its own sizes.
 
-    The rest is None if bag sizes are not limited.
+    The number is None if bag sizes are not limited.
     """
     of_bagging = {option: value for option, value in options.items() if option not in OWN_SIZES}
-    least, most, rest, by = ({**OWN_SIZES, **options}[option] for option in ("least", "most", "rest", "split"))
+    least, most, by = ({**OWN_SIZES, **options}[option] for option in ("least", "most", "split"))
     streams = {part: _stream(table, name, options, None, seed, part) for part in PARTS}
 
     def bagged(rows: IntArray, rng: Generator) -> IntArray:
@@ -136,17 +132,16 @@ def _own_sizes(
     if (least, most) == (OWN_SIZES["least"], OWN_SIZES["most"]):
         return split, bags, None
     limited: dict[str, IntArray] = {}
-    rests: dict[str, Rest] = {}
     for part in PARTS:
         share = 1 if by == "bags" or part == "train" else _TIMES  # validation and test bags are eight times smaller
         limits = (math.ceil(least / share), math.ceil(most / share))
-        limited[part], rests[part] = _limited(bags[part], streams[part], least=limits[0], most=limits[1], rest=rest)
+        limited[part] = _limited(bags[part], streams[part], least=limits[0], most=limits[1])
         if not len(limited[part]):
             raise LLPBenchError(
                 f"bagging {format_bagging(name, options)!r} leaves no bag with at least {limits[0]} rows in the "
                 f"{part} part of {table.name!r}. Choose a smaller least."
             )
-    return split, limited, rests["train"]
+    return split, limited, int((bags["train"] >= 0).sum() - (limited["train"] >= 0).sum())
 
 
 def _stream(
@@ -215,7 +210,7 @@ def require_possible(facts: TableFacts, bagging: str, bag_size: int | None, max_
     if facts.is_labelled and name == GIVEN:
         told = f"dataset {dataset!r} has labels of rows but no counts of bags"
         raise LLPBenchError(f"{told}. Choose a bagging other than {GIVEN!r}.")
-    if not facts.is_labelled and (name != GIVEN or {"most", "rest"} & options.keys()):
+    if not facts.is_labelled and (name != GIVEN or "most" in options):
         told = f"dataset {dataset!r} has counts of its own bags and no labels of rows, so {bagging!r} bags cannot be"
         raise LLPBenchError(f"{told} counted. Choose --baggings {GIVEN}, with no option but least=.")
 
@@ -250,29 +245,15 @@ def _checked(bags: NDArray[Any], rows: IntArray, bagging: str, size: int | None)
     return bags.astype(np.int64)
 
 
-def _limited(bags: IntArray, rng: Generator, *, least: int, most: int, rest: str) -> tuple[IntArray, Rest]:
-    """Limit bags `[bags, longest]` to between `least` and `most` rows (0: no limit); return them and the rest.
-
-    The result is [0, 0] without any bags.
-    """
-    inside: list[IntArray] = []
-    over: list[IntArray] = [np.empty(0, dtype=np.int64)]
-    for padded in bags:
-        bag = padded[padded >= 0]
-        if most and len(bag) > most:
-            bag = shuffled(bag, rng)
-            over.append(bag[most:])
-            bag = bag[:most]
-        (inside if len(bag) >= least else over).append(bag)
-    left = shuffled(np.concatenate(over), rng)
-    size = most or len(left)
-    pools = [left[start : start + size] for start in range(0, len(left), size)] if rest == "pool" else []
-    pools = [pool for pool in pools if len(pool) >= least]
-    pooled, limited = sum(map(len, pools)), [*inside, *pools]
-    padded = np.full((len(limited), max(map(len, limited), default=0)), -1, dtype=np.int64)
-    for place, bag in zip(padded, limited, strict=True):
+def _limited(bags: IntArray, rng: Generator, *, least: int, most: int) -> IntArray:
+    """Return the bags of at least `least` rows, cut to `most` random rows (0: no limit); [0, 0] without any bags."""
+    inside = [padded[padded >= 0] for padded in bags]
+    inside = [shuffled(bag, rng)[:most] if most and len(bag) > most else bag for bag in inside]
+    inside = [bag for bag in inside if len(bag) >= least]
+    limited = np.full((len(inside), max(map(len, inside), default=0)), -1, dtype=np.int64)
+    for place, bag in zip(limited, inside, strict=True):
         place[: len(bag)] = bag
-    return padded, Rest(dropped=len(left) - pooled, pooled=pooled)
+    return limited
 
 
 def _split_bags(bags: IntArray, rng: Generator, what: str) -> tuple[Split, dict[str, IntArray]]:

@@ -60,7 +60,7 @@ def build_task(
         bags=bags,
         manifest=assignment.manifest,
         fingerprint=table.fingerprint,
-        rest=assignment.rest,
+        dropped=assignment.dropped,
         test_bags=assignment.test_bags,
     )
 

@@ -93,4 +93,4 @@ def _bag_facts(task: Task) -> dict[str, Any]:
         "test": len(task.test.index),
         "histograms": [np.bincount(each, minlength=PROPORTION_BINS).tolist() for each in bins.T],
     }
-    return facts if task.rest is None else facts | task.rest._asdict()
+    return facts if task.dropped is None else facts | {"dropped": task.dropped}

@@ -314,7 +314,7 @@ def test_tasks_have_the_published_counts_and_no_label() -> None:
         build_task(table, assignment, supervision="instances")
 
 
-@pytest.mark.parametrize("bagging", ["random", "kmeans:clusters=5", "given:most=300", "given:rest=pool"])
+@pytest.mark.parametrize("bagging", ["random", "kmeans:clusters=5", "given:most=300"])
 def test_other_baggings_of_published_counts_are_refused(bagging: str) -> None:
     size = 64 if bagging == "random" else None
     with pytest.raises(LLPBenchError, match=r"no labels of rows|published counts"):

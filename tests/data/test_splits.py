@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.decides import spread
-from llpbench.core.bags import BaggedRows, Rest, Rows
+from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS, register_bagging
 from llpbench.core.tables import Table
@@ -171,27 +171,21 @@ def sizes_of(bags: np.ndarray) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("least", "most", "rest", "sizes", "counted"),
+    ("least", "most", "sizes"),
     [
-        (1, 0, "drop", [3, 10, 1, 2, 6], (0, 0)),
-        (3, 0, "drop", [3, 10, 6], (3, 0)),
-        (3, 0, "pool", [3, 10, 6, 3], (0, 3)),
-        (4, 0, "pool", [10, 6, 6], (0, 6)),  # 3 + 1 + 2 rows
-        (1, 4, "drop", [3, 4, 1, 2, 4], (8, 0)),
-        (1, 5, "pool", [3, 5, 1, 2, 5, 5, 1], (0, 6)),
-        (3, 4, "pool", [3, 4, 4, 4, 4, 3], (0, 11)),
-        (4, 4, "pool", [4, 4, 4, 4, 4, 4][:5], (2, 12)),  # of 14 rows the last 2 are too few
+        (1, 0, [3, 10, 1, 2, 6]),
+        (3, 0, [3, 10, 6]),
+        (1, 4, [3, 4, 1, 2, 4]),
+        (3, 4, [3, 4, 4]),
+        (4, 4, [4, 4]),
+        (11, 0, []),
     ],
 )
-def test_limited_bags_respect_sizes_and_count_dropped_and_pooled_rows(
-    least: int, most: int, rest: str, sizes: list[int], counted: tuple[int, int]
-) -> None:
-    bags = bags_of(3, 10, 1, 2, 6)
-    limited, over = _limited(bags, RNG, least=least, most=most, rest=rest)
-    assert over == Rest(*counted)
+def test_limited_bags_respect_sizes(least: int, most: int, sizes: list[int]) -> None:
+    limited = _limited(bags_of(3, 10, 1, 2, 6), RNG, least=least, most=most)
     assert sizes_of(limited) == sizes
     inside = limited[limited >= 0]
-    assert len(np.unique(inside)) == len(inside) == 22 - over.dropped
+    assert len(np.unique(inside)) == len(inside)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -246,8 +240,8 @@ def test_split_by_bags_depends_on_seed_not_on_limits() -> None:
     fewer = assign_bags(table, "column:by=a:split=bags:least=9", None, seed=0)
     assert fewer.split.test.tolist() == first.split.test.tolist()
     assert 0 < len(fewer.train) < len(first.train)
-    assert fewer.rest == Rest(dropped=len(first.split.train) - int((fewer.train >= 0).sum()), pooled=0)
-    assert first.rest is None
+    assert fewer.dropped == len(first.split.train) - int((fewer.train >= 0).sum()) > 0
+    assert first.dropped is None
 
 
 def test_split_by_rows_applies_limits_to_training_bags_only() -> None:
@@ -319,7 +313,7 @@ def test_categories_are_sorted_by_string_and_numbers_by_size() -> None:
         (" random ", ("random", {})),
         ("ordered:columns=age+workclass", ("ordered", {"columns": ("age", "workclass")})),
         ("ordered: columns = education-num", ("ordered", {"columns": ("education-num",)})),
-        ("column:rest=drop:by=a:least=1:split=rows", ("column", {"by": ("a",)})),
+        ("column:by=a:least=1:split=rows", ("column", {"by": ("a",)})),
     ],
 )
 def test_parsed_bagging_omits_defaults_and_round_trips(text: str, expected: tuple[str, dict[str, Any]]) -> None:
@@ -342,7 +336,7 @@ def test_parsed_bagging_omits_defaults_and_round_trips(text: str, expected: tupl
         ("dirichlet:alpha=0", "'alpha' in 'dirichlet:alpha=0' must be a finite number above 0, got 0.0."),
         ("dirichlet:alpha=inf", "must be a finite number above 0, got inf."),
         ("column:by=a:split=days", "'split'.*must be rows or bags, got 'days'"),
-        ("column:by=a:rest=keep", "'rest'.*must be drop or pool"),
+        ("column:by=a:rest=pool", "no option 'rest'.* It has: by, least, most, split"),
         ("column:by=a:least=0", "least=0 and most=any number"),
         ("column:by=a:least=9:most=5", "least=9 and most=5"),
         ("column:by=a:most=x", "of type int"),

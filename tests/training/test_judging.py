@@ -137,12 +137,12 @@ def test_only_test_row_of_a_key_in_training_has_known_bag() -> None:
     expected = [bags.get(tuple(keys[row]), -1) for row in assignment.split.test]
     assert assignment.test_bags.tolist() == expected
     assert (assignment.test_bags >= 0).mean() > 0.9
-    pooled = assign_bags(adult, f"{KEY}:least=50:rest=pool", None, seed=0)
-    assert pooled.test_bags is not None
+    limited = assign_bags(adult, f"{KEY}:least=50", None, seed=0)
+    assert limited.test_bags is not None
     sizes = (assignment.train >= 0).sum(axis=1)
     small = (assignment.test_bags >= 0) & (sizes[assignment.test_bags] < 50)
     assert small.any()
-    assert ((pooled.test_bags < 0) == (small | (assignment.test_bags < 0))).all()
+    assert ((limited.test_bags < 0) == (small | (assignment.test_bags < 0))).all()
 
 
 def test_constant_feature_becomes_bag_effect() -> None:
