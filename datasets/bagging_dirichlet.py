@@ -6,11 +6,13 @@ information as with other bags. Features do not decide which rows share a bag, s
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.random import Generator
 
 from llpbench.core.bags import FloatArray, IntArray
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.ranges import AtLeast
 from llpbench.core.registry import register_bagging
 from llpbench.core.tables import Table
 from llpbench.data.baggings import grouped, shuffled
@@ -21,14 +23,14 @@ _LEAST = 1e-12
 
 
 @register_bagging("dirichlet", version=1)
-def _dirichlet(table: Table, rows: IntArray, size: int, rng: Generator, *, alpha: float = 5.0) -> IntArray:
+def _dirichlet(
+    table: Table, rows: IntArray, size: int, rng: Generator, *, alpha: Annotated[float, AtLeast(_LEAST)] = 5.0
+) -> IntArray:
     """Draw bag proportions from Dirichlet(alpha x class proportions), with random rows of each class.
 
     Their standard deviation is sqrt(p (1 - p) / (alpha + 1)): a small `alpha` makes nearly pure bags, a large one
     random bags. Draws are scaled until the bags contain all rows of each class.
     """
-    if not alpha > 0:
-        raise LLPBenchError(f"alpha of bagging 'dirichlet' must be above 0, got {alpha:g}. The default is 5.")
     classes = len(table.classes)
     labels = table.row_labels[rows]
     available = np.bincount(labels, minlength=classes)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.random import Generator
 
 from llpbench.core.bags import IntArray
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.ranges import AtLeast
 from llpbench.core.registry import register_bagging
 from llpbench.core.tables import Table
 from llpbench.data.baggings import grouped, standardised
@@ -16,7 +18,7 @@ _LARGEST_SEED = 2**32
 
 
 @register_bagging("kmeans", version=1)
-def _kmeans(table: Table, rows: IntArray, rng: Generator, *, clusters: int = 100) -> IntArray:
+def _kmeans(table: Table, rows: IntArray, rng: Generator, *, clusters: Annotated[int, AtLeast(2)] = 100) -> IntArray:
     """Cluster standardised numbers and frequent categories, and drop empty clusters.
 
     The clustering is scikit-learn's mini-batch k-means in one thread. Other versions may draw other clusters.
@@ -24,11 +26,6 @@ def _kmeans(table: Table, rows: IntArray, rng: Generator, *, clusters: int = 100
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 
-    if not 2 <= clusters <= len(rows):
-        raise LLPBenchError(
-            f"bagging 'kmeans' of {table.name!r} cannot make {clusters} clusters of {len(rows):,} rows. "
-            f"Choose from 2 to {len(rows)}."
-        )
     seed = int(rng.bit_generator.random_raw() % _LARGEST_SEED)
     model = MiniBatchKMeans(clusters, batch_size=_BATCH, n_init=1, random_state=seed)
     with threadpool_limits(limits=1):  # bags must not depend on the number of threads

@@ -149,7 +149,7 @@ def read_params(params: type[T], values: Mapping[str, Any], owner: str) -> T:
             raise LLPBenchError(
                 f"{owner} has no hyperparameter {name!r}. {near}Available: {', '.join(known) or 'none'}."
             )
-        read[name] = _read_value(f"{owner}.{name}", value, hints[name])
+        read[name] = read_value(f"{owner}.{name}", value, hints[name])
     return params(**read)
 
 
@@ -164,7 +164,8 @@ def _is_meant(choice: Any, value: Any) -> bool:
         return False
 
 
-def _read_value(name: str, value: Any, hint: Any) -> Any:
+def read_value(name: str, value: Any, hint: Any) -> Any:
+    """Return a value or text as the annotation `hint` wants it. Raises `LLPBenchError`, which begins with `name`."""
     plain, *extras = get_args(hint) if get_origin(hint) is not None and hasattr(hint, "__metadata__") else (hint,)
     types = get_args(plain) or (plain,)
     if type(None) in types and str(value).lower() == "none":

@@ -12,9 +12,8 @@ options follow the name as `:option=value`. `+` joins several values of one opti
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 from numpy.random import Generator
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError
+from llpbench.core.ranges import AtLeast, Choice, read_value
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.tables import Table
 from llpbench.core.text import hint
@@ -39,10 +39,11 @@ A bagging without a size assigns every row to a bag, which may have one row or h
   splits bags, so the bags of validation and test rows have no training rows.
 """
 
-_CHOICES: Mapping[str, tuple[str, ...]] = {"split": ("rows", "bags")}
-
-_ABOVE: Mapping[tuple[str, str], float] = {("kmeans", "clusters"): 1, ("dirichlet", "alpha"): 0}
-"""lower bounds for options of built-in baggings; their functions check them again when they get rows"""
+_SIZE_HINTS = {
+    "least": Annotated[int, AtLeast(1)],
+    "most": Annotated[int, AtLeast(0)],
+    "split": Annotated[str, Choice("rows", "bags")],
+}
 
 
 def shuffled(rows: IntArray, rng: Generator) -> IntArray:
@@ -155,19 +156,17 @@ def parse_bagging(text: str) -> tuple[str, dict[str, Any]]:
             raise LLPBenchError(f"option {option!r} in {text!r} has no value. Write {entry.name}:{option}=VALUE.")
         if option in options:
             raise LLPBenchError(f"option {option!r} is given twice in {text!r}. Give it once.")
-        options[option] = number = _convert(value, known[option], option, text)
-        above = _ABOVE.get((entry.name, option), -math.inf)
-        if isinstance(number, int | float) and not (math.isfinite(number) and number > above):
-            least = "" if math.isinf(above) else f" above {above:g}"
-            raise LLPBenchError(f"option {option!r} in {text!r} must be a finite number{least}, got {number}. Fix it.")
+        what = f"option {option!r} in {text!r}"
+        options[option] = _read(value, known[option], _hints(entry.name).get(option), what)
     options = {option: value for option, value in options.items() if value != known[option]}  # without defaults
     for option in needed_options(entry.name):
         if option not in options:
             one = f"{entry.name}:{option}=NAME"
             needs = f"bagging {entry.name!r} needs the option {option!r}"
             raise LLPBenchError(f"{needs}. Write {one}, or {one}+NAME for several.")
-    if not is_sized(entry.name):
-        _require_own_sizes(options, text)
+    least, most = options.get("least", 1), options.get("most", 0)
+    if not is_sized(entry.name) and 0 < most < least:
+        raise LLPBenchError(f"most={most} is below least={least} in {text!r}. Fix them.")
     return entry.name, options
 
 
@@ -177,33 +176,19 @@ def format_bagging(name: str, options: Mapping[str, Any]) -> str:
     return ":".join([name, *(f"{option}={text}" for option, text in sorted(texts.items()))])
 
 
-def _convert(value: str, default: object, option: str, text: str) -> Any:
-    """Return `value` converted to the type of the option's default; names if it has no default."""
+def _read(value: str, default: object, hint: Any, what: str) -> Any:
+    """Return the value of an option; names if its default is a tuple or missing. `what` names the option in errors."""
     if isinstance(default, tuple) or default is inspect.Parameter.empty:
         return tuple(part.strip() for part in value.split("+"))
-    if isinstance(default, bool):
-        if value.lower() not in ("true", "false"):
-            raise LLPBenchError(f"option {option!r} in {text!r} must be true or false, got {value!r}. Fix it.")
-        return value.lower() == "true"
-    kind = type(default) if isinstance(default, int | float) else str
+    return read_value(what, value, hint or (type(default) if isinstance(default, int | float) else str))
+
+
+def _hints(name: str) -> Mapping[str, Any]:
+    """Return annotations of the options of a bagging; none if an annotation cannot be evaluated."""
     try:
-        return kind(value)
-    except ValueError:
-        expected = f"must be of type {kind.__name__}, got {value!r}"
-        raise LLPBenchError(f"option {option!r} in {text!r} {expected}. Fix it.") from None
-
-
-def _require_own_sizes(given: Mapping[str, Any], text: str) -> None:
-    """Raise `LLPBenchError` unless the options `OWN_SIZES` are valid; `text` is the bagging as written."""
-    options = {**OWN_SIZES, **given}
-    for name, choices in _CHOICES.items():
-        if options[name] not in choices:
-            said = f"option {name!r} in {text!r} must be {' or '.join(choices)}, got {options[name]!r}."
-            raise LLPBenchError(f"{said} Fix it.")
-    least, most = options["least"], options["most"]
-    if least < 1 or most < 0 or (most and most < least):
-        must = "must be sizes of bags: least at least 1, and most not below least"
-        raise LLPBenchError(f"least={least} and most={most or 'any number'} in {text!r} {must}. Fix them.")
+        return {**_SIZE_HINTS, **get_type_hints(BAGGINGS.get(name), include_extras=True)}
+    except NameError:  # imported for type checkers alone
+        return _SIZE_HINTS
 
 
 _FREQUENT = 0.01

@@ -332,14 +332,14 @@ def test_parsed_bagging_omits_defaults_and_round_trips(text: str, expected: tupl
         ("ordered:columns", "option 'columns' in 'ordered:columns' has no value"),
         ("ordered:columns=", "has no value"),
         ("ordered:columns=a:columns=b", "given twice"),
-        ("kmeans:clusters=1", "'clusters' in 'kmeans:clusters=1' must be a finite number above 1, got 1."),
-        ("dirichlet:alpha=0", "'alpha' in 'dirichlet:alpha=0' must be a finite number above 0, got 0.0."),
-        ("dirichlet:alpha=inf", "must be a finite number above 0, got inf."),
-        ("column:by=a:split=days", "'split'.*must be rows or bags, got 'days'"),
+        ("kmeans:clusters=1", "'clusters' in 'kmeans:clusters=1' must be at least 2, got 1"),
+        ("dirichlet:alpha=0", "'alpha' in 'dirichlet:alpha=0' must be at least 1e-12, got 0"),
+        ("dirichlet:alpha=inf", "must be a number, got inf"),
+        ("column:by=a:split=days", "'split'.*must be one of rows, bags, got days"),
         ("column:by=a:rest=pool", "no option 'rest'.* It has: by, least, most, split"),
-        ("column:by=a:least=0", "least=0 and most=any number"),
-        ("column:by=a:least=9:most=5", "least=9 and most=5"),
-        ("column:by=a:most=x", "of type int"),
+        ("column:by=a:least=0", "'least'.*must be at least 1, got 0"),
+        ("column:by=a:least=9:most=5", "most=5 is below least=9"),
+        ("column:by=a:most=x", "whole number"),
         ("ordered:split=bags", "no option 'split'"),
     ],
 )
@@ -374,10 +374,10 @@ def test_options_take_the_type_of_their_default(table: Table) -> None:
     assert format_bagging(name, options) == "optional:fast=True:how=b:k=3:rate=2.0"
     assert parse_bagging(format_bagging(name, options)) == (name, options)
     for wrong, message in (
-        ("k=x", "of type int, got 'x'"),
-        ("rate=x", "of type float"),
+        ("k=x", "a whole number, got x"),
+        ("rate=x", "must be a number"),
         ("fast=no", "true or false"),
-        ("rate=nan", "must be a finite number, got nan"),
+        ("rate=nan", "must be a number, got nan"),
     ):
         with pytest.raises(LLPBenchError, match=message):
             parse_bagging(f"optional:{wrong}")
@@ -417,8 +417,6 @@ def test_separated_kmeans_clusters_become_bags() -> None:
     table.categorical[:] = 0
     bags = bag(table, "kmeans", clusters=4)
     assert sorted([{*map(int, row[row >= 0] // 100)} for row in bags], key=min) == [{0}, {1}, {2}, {3}]
-    with pytest.raises(LLPBenchError, match=r"cannot make 401 clusters of 400 rows. Choose from 2 to 400"):
-        bag(table, "kmeans", clusters=401)
     with pytest.raises(LLPBenchError, match=r"more clusters than 'toy' has validation rows. Choose at most 40"):
         assign_bags(table, "kmeans:clusters=41", None, 0)
 
