@@ -175,6 +175,8 @@ class BagTable:
     is_counts: bool
     sizes: FloatArray | None = None
     """[bags] published number of rows of each whole bag"""
+    ends: FloatArray | None = None
+    """[2, bags, columns] all values, with the lower and with the upper ends of ranges (NaN in `values`), or None"""
     by_class: bool = False
     """whether the table had an entry for each bag and class"""
     at_fit: bool = True
@@ -184,12 +186,6 @@ class BagTable:
     def what(self) -> str:
         """Name of the values in messages."""
         return "counts" if self.is_counts else "proportions"
-
-    def in_order_of(self, other: BagTable) -> FloatArray:
-        """Return the values [bags, columns] with columns in the order of `other`, if both have named columns."""
-        if self.columns is None or other.columns is None:
-            return self.values
-        return self.values[:, [self.columns.index(column) for column in other.columns]]
 
     def classes(self, named: Sequence[Hashable] | None) -> list[Hashable]:
         """Return all classes, in the order of the columns.
@@ -219,7 +215,9 @@ class BagTable:
         if named is None or self.columns is None or not set(named) < set(self.columns):
             return self
         chosen = [place for place, column in enumerate(self.columns) if column in set(named)]
-        return replace(self, values=self.values[:, chosen], columns=[self.columns[place] for place in chosen])
+        ends = None if self.ends is None else self.ends[..., chosen]
+        columns = [self.columns[place] for place in chosen]
+        return replace(self, values=self.values[:, chosen], ends=ends, columns=columns)
 
     def rows_of(self, labels: BagLabels) -> IntArray:
         """Return the place of each bag of `labels` [bags] in the table; -1 if it is not there."""
@@ -230,7 +228,8 @@ class BagTable:
         """Return the table of some bags."""
         rows = [place for place, name in enumerate(self.names) if name in names]
         sizes = None if self.sizes is None else self.sizes[rows]
-        return replace(self, names=[self.names[row] for row in rows], values=self.values[rows], sizes=sizes)
+        ends = None if self.ends is None else self.ends[:, rows]
+        return replace(self, names=[self.names[row] for row in rows], values=self.values[rows], sizes=sizes, ends=ends)
 
     def with_rest(self, name: str, labels: BagLabels) -> BagTable:
         """Return the table with one more class, `name`: everyone in a bag of `labels` who is in no other class.

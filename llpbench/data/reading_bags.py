@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import LLPBenchError, argument
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, shown
+from llpbench.tables.number_text import Range
 
 _EXACT = 2.0**53
 """smallest number beyond which floats cannot represent all whole numbers"""
@@ -154,13 +156,13 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
             got = f"{given.columns.nlevels} levels such as {given.columns[0]!r}"
             raise LLPBenchError(f"the columns of {what} must have one level (the classes), got {got}.")
         columns = list(given.columns)
-    names, values = _by_bag(given, what, labels, _numbers)
+    names, parts = _by_bag(given, what, labels, partial(_parts, ranged=is_counts))
     if columns and {*columns} & {*labels.names} and not {*names} & {*labels.names}:
         swapped = f"pandas.DataFrame({what})" if isinstance(given, Mapping) else f"{what}.T"
         must = "must have a row for each bag and a column for each class"
         advice = f"Give {f'{what}.swaplevel()' if by_class else swapped}."
         raise LLPBenchError(f"{what} {must}, got the column {columns[0]!r}. {advice}")
-    table = BagTable(names, values, columns, is_counts, by_class=by_class)
+    table = BagTable(names, parts[0], columns, is_counts, ends=parts[1:] if len(parts) > 1 else None, by_class=by_class)
     if sizes is None:
         return table
     numbers = values_of_bags(sizes, "sizes", names, labels, _numbers)
@@ -283,9 +285,22 @@ def _wide(series: pd.Series, what: str) -> pd.DataFrame:
 
 def _numbers(values: Any, what: str) -> FloatArray:
     """Return values as an array [bags, columns]."""
+    return np.asarray(_parts(values, what, ranged=False)[0])
+
+
+def _parts(values: Any, what: str, *, ranged: bool = True) -> FloatArray:
+    """Return values as an array [1, bags, columns]; [3, bags, columns] if some are ranges and `ranged`.
+
+    The three parts have NaN, the lower and the upper end in place of a range.
+    """
     try:
         frame = values if isinstance(values, pd.DataFrame | pd.Series) else pd.DataFrame(list(values))
-        array: FloatArray = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+        cells = pd.DataFrame(frame).astype(object)
+        ranges = cells.map(Range.read)
+        is_range = ranges.notna().to_numpy()
+        has_ranges = ranged and is_range.any()
+        known = cells.mask(is_range | cells.isna()) if has_ranges else frame
+        array: FloatArray = known.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
         texts = [name for name in getattr(values, "columns", ()) if not pd.api.types.is_numeric_dtype(values[name])]
         hint = f" If {texts[0]!r} names the bags, give {what}=frame.set_index({texts[0]!r})." if texts else ""
@@ -295,4 +310,7 @@ def _numbers(values: Any, what: str) -> FloatArray:
     array = np.asarray(array.reshape(len(array), -1))
     if np.isinf(array).any():
         raise LLPBenchError(f"{what} contain an infinite number. Give NaN for suppressed values.")
-    return array
+    parts = np.stack([array] * (3 if has_ranges else 1))
+    if has_ranges:
+        parts[1:, is_range] = np.array([*ranges.to_numpy()[is_range]]).T
+    return parts

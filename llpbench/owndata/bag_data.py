@@ -25,7 +25,6 @@ from llpbench.core.errors import LLPBenchError, argument, warn
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.reading_bags import as_pandas, read_bag_labels, read_bag_table
-from llpbench.owndata.count_ranges import split_ranges
 from llpbench.owndata.weights import read_weights
 
 _Counted = Literal["rows", "whole bags", "others"]
@@ -61,8 +60,6 @@ class BagData:
     """bag and weight of each row"""
     table: BagTable | None
     """counts or proportions of bags, and sizes of whole bags; None: those of `fit`"""
-    ranges: tuple[BagTable, BagTable] | None = None
-    """all counts, with the lower and with the upper ends of ranges, which are missing in `table`"""
     classes: Sequence[Hashable] | None = None
     """names of the classes in the order of the columns of `table`, if these have no names"""
     counted: _Counted = "rows"
@@ -159,15 +156,8 @@ class BagData:
                 raise LLPBenchError(f"{argument(name)} must be 'raise' or {other!r}, got {value!r}.")
         if isinstance(noise, bool) or not (isinstance(noise, Real) and 0 <= noise <= _MOST):
             raise LLPBenchError(f"{argument('noise')} must be a standard deviation from 0 to {_MOST:g}, got {noise!r}.")
-        parts, ranges = split_ranges(counts), None
         grouping = pd.Series | pd.DataFrame | np.ndarray | list
         several = isinstance(bags, list | tuple) and len(bags) > 0 and all(isinstance(each, grouping) for each in bags)
-        facts = {"sampled=True": sampled, "as_shares=True": as_shares, "noise=": noise > 0, "sizes=": sizes is not None}
-        facts |= {"rest_as=": rest_as is not None, "several groupings": several, "counts as ranges": parts is not None}
-        for one, *others in _APART:
-            if facts[one] and (other := next((name for name in others if facts[name]), None)):
-                both = " and ".join(name if " " in name else argument(name) for name in (one, other))
-                raise LLPBenchError(f"{both} cannot be combined. Leave one of them out.")
         if as_shares and counts is None:
             raise LLPBenchError(f"{argument('as_shares=True')} needs counts: proportions are shares. Leave it out.")
         weights, table = read_weights(sample_weight, X), None
@@ -176,9 +166,14 @@ class BagData:
         else:
             of_rows = read_bag_labels(bags, X, weights)
             if counts is not None or proportions is not None or sizes is not None:
-                table = read_bag_table(proportions, counts if parts is None else parts[0], of_rows, sizes)
-            if parts is not None:
-                ranges = read_bag_table(None, parts[1], of_rows), read_bag_table(None, parts[2], of_rows)
+                table = read_bag_table(proportions, counts, of_rows, sizes)
+        facts = {"sampled=True": sampled, "as_shares=True": as_shares, "noise=": noise > 0, "sizes=": sizes is not None}
+        facts |= {"rest_as=": rest_as is not None, "several groupings": several}
+        facts["counts as ranges"] = table is not None and table.ends is not None
+        for one, *others in _APART:
+            if facts[one] and (other := next((name for name in others if facts[name]), None)):
+                both = " and ".join(name if " " in name else argument(name) for name in (one, other))
+                raise LLPBenchError(f"{both} cannot be combined. Leave one of them out.")
         if table is not None and unmatched == "drop":
             table = table.only(classes)
         if rest_as is not None and table is not None:
@@ -191,7 +186,6 @@ class BagData:
         return cls(
             labels=of_rows,
             table=table,
-            ranges=ranges,
             classes=classes,
             counted="whole bags" if sampled else "others" if as_shares else "rows",
             noise=float(noise),
@@ -211,8 +205,7 @@ class BagData:
         labels = self.labels.only(np.array([name in names for name in self.labels.names], dtype=bool))
         rows: BoolArray = labels.of_row >= 0
         table = None if self.table is None else self.table.of(names)
-        ranges = None if self.ranges is None else (self.ranges[0].of(names), self.ranges[1].of(names))
-        return replace(self, labels=labels.of_rows(rows), table=table, ranges=ranges), rows
+        return replace(self, labels=labels.of_rows(rows), table=table), rows
 
     def rows(self, X: Any) -> Any:
         """Return the rows of X that `labels` are of: X, or copies of it for several groupings."""
@@ -259,7 +252,8 @@ def _read_groupings(
         warn("disagreeing groupings", f"the groupings disagree: {told}. The model is a compromise. Check {both}.")
     of_rows = pd.Series(np.concatenate(labels), dtype=object)
     weights = None if weights is None else np.tile(weights, len(bags))
-    table = replace(tables[0], names=[*joined.index], values=joined.to_numpy())
+    ends = next((each.ends for each in tables if each.ends is not None), None)  # refused by the caller
+    table = replace(tables[0], names=[*joined.index], values=joined.to_numpy(), ends=ends)
     return replace(read_bag_labels(of_rows, of_rows.to_numpy(), weights), copies=len(bags)), table
 
 

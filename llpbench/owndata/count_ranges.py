@@ -15,14 +15,11 @@ it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-import pandas as pd
-from pandas.api.types import is_numeric_dtype
 from scipy.optimize import minimize
 from scipy.special import betaln, expit, gammaln, logit, logsumexp
 
@@ -31,63 +28,9 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
 from llpbench.data.bag_tables import BagLabels, BagTable
 
-_NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?)"
-MOST = 1e15
-"""upper end of an open range, such as 5+"""
 _POINTS = 257
 """largest number of values of a range in a sum; in larger ranges, a value represents its neighbours, too"""
 _LEAST = 1e-6
-
-
-class Range(NamedTuple):
-    """A range of numbers, both ends included."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def read(cls, value: Any) -> Self | None:
-        """Return the range that a text states, None for anything else."""
-        text = value.strip().lower() if isinstance(value, str) else ""
-        for form, ends in _FORMS.items():
-            if match := re.fullmatch(form, text):
-                found = cls(*ends(*(float(part.replace(",", "")) for part in match.groups() if part is not None)))
-                return found if found.low <= found.high else None
-        return None
-
-
-_FORMS: dict[str, Callable[..., tuple[float, float]]] = {
-    rf"{_NUMBER}\s*(?:-|\u2013|\u2014|\u2212|\.\.|to)\s*{_NUMBER}": lambda low, high: (low, high),
-    rf"(?:<|under|below|less than|fewer than)\s*{_NUMBER}": lambda end: (0.0, np.ceil(end) - 1),
-    rf"(?:<=|\u2264|up to)\s*{_NUMBER}": lambda most: (0.0, most),
-    rf"(?:>=|\u2265)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|or more)": lambda least: (least, MOST),
-    rf"(?:>|over|more than)\s*{_NUMBER}": lambda end: (np.floor(end) + 1, MOST),
-}
-"""texts that state ranges, and the ends of the range from the numbers in them"""
-
-
-def split_ranges(counts: Any) -> tuple[Any, Any, Any] | None:
-    """Return counts with NaN, the lower and the upper end in place of each range; None if there are no ranges."""
-    found: list[Range] = []
-
-    def part(given: Any, end: int | None) -> Any:
-        if isinstance(given, Mapping):
-            return {name: part(value, end) for name, value in given.items()}
-        if isinstance(given, pd.DataFrame):
-            return given.apply(part, args=(end,))
-        if isinstance(given, pd.Series):
-            return given if is_numeric_dtype(given) else given.astype(object).map(lambda value: part(value, end))
-        if isinstance(given, np.ndarray):
-            return given if given.dtype.kind in "biuf" else part(given.tolist(), end)
-        if isinstance(given, list | tuple):
-            return [part(each, end) for each in given]
-        if (known := Range.read(given)) is None:
-            return given
-        found.append(known)
-        return np.nan if end is None else known[end]
-
-    parts = part(counts, None), part(counts, 0), part(counts, 1)
-    return parts if found else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,20 +43,19 @@ class CountRanges:
 
     @classmethod
     def read(
-        cls, ends: tuple[BagTable, BagTable], labels: BagLabels, table: BagTable, order: Sequence[int], suppress: bool
+        cls, ends: FloatArray, labels: BagLabels, table: BagTable, order: Sequence[int], suppress: bool
     ) -> tuple[Self, set[Hashable]]:
         """Return the ranges of bags, and the names of all bags with ranges.
 
-        `ends`: all counts, with the lower and with the upper ends of ranges. `table`: the known counts. `order`:
-        positions of its classes in ascending order.
+        `ends` are those of `table`. `order`: positions of its classes in ascending order.
 
         With two columns, each limits the other, because both add up to the rows of a bag. Raises `LLPBenchError` for
         more than two classes, and unless `suppress` for bags whose ranges do not allow their number of rows.
         """
         if len(order) != 2:
             raise LLPBenchError(f"counts as ranges need two classes, got {len(order)}. Give NaN instead of ranges.")
-        size, at = np.asarray(labels.sizes, dtype=np.float64), ends[0].rows_of(labels)
-        low, high = (np.where((at >= 0)[:, None], end.in_order_of(table)[at], np.nan) for end in ends)
+        size, at = np.asarray(labels.sizes, dtype=np.float64), table.rows_of(labels)
+        low, high = np.where((at >= 0)[:, None], ends[:, at], np.nan)
         if low.shape[1] == 1:  # of the last class named
             low, high = (np.column_stack([size - other[:, 0], one]) for one, other in ((low, high), (high, low)))
         low, high = low[:, list(order)], high[:, list(order)]

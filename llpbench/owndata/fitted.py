@@ -336,7 +336,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
     def _counts_of(self, data: BagData, table: BagTable | None, drop: bool = False) -> tuple[BagLabels, FloatArray]:
         """Return the bags of rows, and their counts [bags, classes] in the order of `classes_`."""
         labels = data.labels
-        if data.ranges is not None:
+        if data.table is not None and data.table.ends is not None:
             advice = either("Give NaN for unknown values.", "Leave unknown values empty.")
             raise LLPBenchError(f"counts as ranges work only in fit. {advice}")
         if table is None:

@@ -30,13 +30,12 @@ from llpbench.data.bag_tables import BagLabels
 from llpbench.data.reading_bags import read_bag_labels
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.count_ranges import MOST, Range
 from llpbench.owndata.group_estimates import Groups
 from llpbench.owndata.weights import read_weights
 from llpbench.tables.bag_keys import bag_index, bag_keys
 from llpbench.tables.column_names import column_of, csv_line, csv_parts, matching_column, place_of, plain, split_names
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
-from llpbench.tables.number_text import MISSING, NumberText
+from llpbench.tables.number_text import MISSING, MOST, NumberText, Range
 from llpbench.tables.row_files import RowBatch, RowBatches
 from llpbench.tables.texts import as_text
 from llpbench.tables.writing import written

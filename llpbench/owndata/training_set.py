@@ -91,8 +91,8 @@ def read_training_set(
     if sampled or as_shares:
         warn("total", table.likely_total())
     suppressed, ranges, of_ranges = int((~table.known(of_bags)).sum()), None, set[Hashable]()
-    if data.ranges is not None:
-        ranges, of_ranges = CountRanges.read(data.ranges, of_bags, table, order, ignored)
+    if table.ends is not None:
+        ranges, of_ranges = CountRanges.read(table.ends, of_bags, table, order, ignored)
         found = ranges.filled(found, of_bags.sizes)
         suppressed -= len(of_ranges)
     exact = table.is_counts and data.counted == "rows" and not deviation and of_bags.weights is None
@@ -137,7 +137,7 @@ def read_training_set(
         counts=found,
         sizes=of_bags.sizes,
         deviation=deviation,
-        of_rows=data.counted == "rows" and data.ranges is None,
+        of_rows=data.counted == "rows" and table.ends is None,
         left_out=left_out,
         keys=keys,
         groupings=data.labels.copies,

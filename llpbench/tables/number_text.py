@@ -1,12 +1,14 @@
-"""Columns of text that are numbers: 41,132; $41,132; 41.1%; (1,234); a Unicode minus; marks of missing values."""
+"""Columns of text that are numbers: 41,132; $41,132; 41.1%; (1,234); Unicode minus; marks of missing values; ranges."""
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 import pandas as pd
 from pandas._libs.parsers import STR_NA_VALUES
 
@@ -28,6 +30,9 @@ _MANY = 10
 _SAMPLE = 1_000
 _MOST_MARKS = 5
 """Largest number of different texts that may all be marks."""
+_NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?)"
+MOST = 1e15
+"""Upper end of an open range, such as 5+."""
 _CURRENCY = r"(?:US\$|R\$|C\$|A\$|[$€£¥₹₽₩]|USD|EUR|GBP|CHF|JPY|kr\.?|zł)"
 _CLEANED = (
     (r"^[~\u2248]\s*", ""),
@@ -222,3 +227,30 @@ def _require_no_text_among_numbers(known: pd.Series, name: str, found: NumberTex
     first = f"If {meaning}, use {number}." if len(marks) <= _MOST_MARKS else "Correct them."
     advice = f"{first} To keep the column as text, use {text}."
     raise DataError(f"column {name!r} must be numeric, got {texts.iloc[0]!r}{where} ({wrong}). {advice}")
+
+
+class Range(NamedTuple):
+    """A range of numbers, both ends included."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def read(cls, value: Any) -> Self | None:
+        """Return the range that a text states, None for anything else."""
+        text = value.strip().lower() if isinstance(value, str) else ""
+        for form, ends in _FORMS.items():
+            if match := re.fullmatch(form, text):
+                found = cls(*ends(*(float(part.replace(",", "")) for part in match.groups() if part is not None)))
+                return found if found.low <= found.high else None
+        return None
+
+
+_FORMS: dict[str, Callable[..., tuple[float, float]]] = {
+    rf"{_NUMBER}\s*(?:-|\u2013|\u2014|\u2212|\.\.|to)\s*{_NUMBER}": lambda low, high: (low, high),
+    rf"(?:<|under|below|less than|fewer than)\s*{_NUMBER}": lambda end: (0.0, np.ceil(end) - 1),
+    rf"(?:<=|\u2264|up to)\s*{_NUMBER}": lambda most: (0.0, most),
+    rf"(?:>=|\u2265)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|or more)": lambda least: (least, MOST),
+    rf"(?:>|over|more than)\s*{_NUMBER}": lambda end: (np.floor(end) + 1, MOST),
+}
+"""texts that state ranges, and the ends of the range from the numbers in them"""

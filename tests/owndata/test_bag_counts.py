@@ -19,7 +19,8 @@ from scipy.stats import betabinom
 from llpbench import LLPClassifier, choose
 from llpbench.data.bag_tables import near_names
 from llpbench.data.reading_bags import _require_clear_order
-from llpbench.owndata.count_ranges import MOST, CountRanges, Range
+from llpbench.owndata.count_ranges import CountRanges
+from llpbench.tables.number_text import MOST, Range
 
 FRAME, BAGS, VOTES = people(600, 40)
 NAMES = np.array(["no", "yes"])[VOTES]
