@@ -18,7 +18,6 @@ add_dataset(
     Invalid results are left out, and so are names, numbers of persons and tests, and columns known only after the test.
     Features are age, sex, clinic, day of the pandemic and how the test was ordered.
     """,
-    code="CV",
     target="result",
     positive="positive",
     sha256="c64d221acf5768ea2a084e61e13ba28846fee16a95e37a822f4d5ec683dfd09f",
@@ -33,7 +32,6 @@ _NEVER_GIVEN = ("examide", "citoglipton")
 
 @register_dataset(
     "diabetes130",
-    code="D130",
     target="readmitted_30d",
     positive="1",
     sha256="9871b1c5039408578fb49b1baa99afb94218e50bc5aebfb5c8e7ae0086bc764b",
@@ -56,7 +54,6 @@ add_dataset(
     Voltages at 14 electrodes of one person, in order of time. Random splits mix neighbouring rows. Four rows are
     outliers.
     """,
-    code="EE",
     target="eyeDetection",
     positive="1",
     sha256="207e5db62b57f57c3fc249a286b35f462c12e2ff08ed6a949037b9c2b0796aaa",
@@ -67,7 +64,6 @@ add_dataset(
 
 @register_dataset(
     "mammography",
-    code="MA",
     source=OpenML(310),
     target="class",
     positive="1",

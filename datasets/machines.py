@@ -16,7 +16,6 @@ add_dataset(
 
     Simulated by its authors. Row numbers and the five kinds of failure are left out, since these determine the target.
     """,
-    code="AI",
     target="Machine_failure",
     positive="1",
     sha256="5286a2899d352cfe348fd956900b9c4b26653f6134fa02b13f6b846801a696d9",
@@ -30,7 +29,6 @@ add_dataset(
 
     Layout of four rows of text each, as z-scores over the whole file, as published.
     """,
-    code="AV",
     target="copyist",
     sha256="56da40b522f6fd92d42b71f9b20ccfb84c37c4c08dac58f4d7441c4fd0c1a220",
     licence="CC BY 4.0",
@@ -43,27 +41,10 @@ add_dataset(
 
     The 42 fields, each x (first player), o or b (blank). The outcome is that of perfect play, without noise.
     """,
-    code="C4",
     target="outcome",
     sha256="28ec101c2991f6b6379059187000d5beb1379567e21ac649c87f56f17e25ad9d",
     licence="CC BY 4.0",
     reference="Tromp 1995, UCI Machine Learning Repository; OpenML 40668",
-)
-
-add_dataset(
-    "kin8nm",
-    """Robot arm: is the distance to the target at or below its mean?
-
-    Class P is a distance at or below the mean. Read from `kin8nm.parquet` in the data directory, or downloaded.
-    """,
-    code="KI",
-    source=OpenML(807),
-    target="binaryClass",
-    positive="P",
-    sha256="eb7ca845c2e2303c8c4022434409d3462c614a8c46e1b2f8a6890d62873516c9",
-    source_may_differ=True,
-    licence="none stated",
-    reference="Ghahramani 1996, DELVE",
 )
 
 add_dataset(
@@ -72,7 +53,6 @@ add_dataset(
 
     Features are counts and moments of the pixels that are on, scaled to whole numbers from 0 to 15.
     """,
-    code="LE",
     target="letter",
     sha256="09886603df9d96fcc35a6977d2859b2f7cb5356a56be0a4465fb32a0ac7d9146",
     licence="CC BY 4.0",
@@ -85,7 +65,6 @@ _EMPTY_BLOCKS = ("input1", "input40")
 
 @register_dataset(
     "optdigits",
-    code="OD",
     source=OpenML(28),
     target="class",
     sha256="ffdd6d358581aab13fb69076b9f4fd581e16dfa8f149eb73b3266e436df2c1da",
@@ -106,7 +85,6 @@ add_dataset(
 
     Eight points of the pen's path, resampled and scaled to the range 0 to 100.
     """,
-    code="PE",
     source=OpenML(32),
     target="class",
     sha256="96f544506f9517c8489e70419e137928c2842ab1a032d93fbcc75bad9d265e9a",
@@ -121,7 +99,6 @@ add_dataset(
     Amplitudes of five harmonics as in KEEL, not standardised (OpenML 1489 is). Read from `phoneme.parquet` in the data
     directory.
     """,
-    code="PH",
     target="class",
     positive="oral",
     sha256="f4cc28ff6851f4e1d8848b0920b88876ff80a95252a3bcf8e2ceea26410c8fbf",
@@ -129,37 +106,12 @@ add_dataset(
     reference="ELENA project 1995",
 )
 
-_VARYING = tuple(f"f{number}" for number in (*range(5, 10), *range(13, 34)))
-"""columns that are not constant"""
-
-
-@register_dataset(
-    "pol",
-    code="PO",
-    source=OpenML(722),
-    target="binaryClass",
-    positive="P",
-    sha256="5dbaf023e897db03adecb93345e6412161b50cdce02f35b5422e8a8474f9ab35",
-    source_may_differ=True,
-    licence="none stated",
-    reference="Weiss & Indurkhya 1995",
-)
-def _pol(frame: DataFrame) -> DataFrame:
-    """Telecommunication: is the target at or below its mean?
-
-    Class P is a target at or below the mean. The 22 constant columns are left out. Read from `pol.parquet` in the data
-    directory, or downloaded.
-    """
-    return frame[[*_VARYING, "binaryClass"]]
-
-
 add_dataset(
     "shuttle",
     """Space Shuttle: which of seven states?
 
     The classes are those of Statlog. Four of them have fewer than 200 rows.
     """,
-    code="SH",
     target="class",
     sha256="4faccec8a0f6f209ff9a14eda2783b9526bf7c8bfcfa95bca2ad4d2f55f6007e",
     licence="CC BY 4.0",

@@ -86,7 +86,6 @@ add_dataset(
     Training file of the competition, without row numbers. `credit` is a balanced part of it. Read from
     `credit_raw.parquet` in the data directory.
     """,
-    code="CRR",
     target="SeriousDlqin2yrs",
     positive="1",
     sha256="e763fa6ef0091613f442cee4288909d5f8c6d64f7ae11ee432b853374391e69e",
@@ -100,7 +99,6 @@ add_dataset(
 
     Sex, education and marriage are categories. Education includes the undocumented codes 0, 5 and 6.
     """,
-    code="DC",
     target="default_payment_next_month",
     positive="1",
     sha256="80946c331b32661ee50500a1e6165659850522a1cc1274a24be0def5c7c4a53c",
@@ -115,7 +113,6 @@ add_dataset(
     Classes are in string order (Fair, Good, Ideal, Premium, Very Good). Methods do not use the better order (Fair,
     Good, Very Good, Premium, Ideal).
     """,
-    code="DI",
     target="cut",
     sha256="039fcc6e91c9af17775772f373b2c3ad6b07e3d35f0b77648f31b59aa14fee9f",
     licence="MIT",
@@ -143,29 +140,12 @@ def _electricity(frame: DataFrame) -> DataFrame:
 
 
 add_dataset(
-    "electricity_raw",
-    """Half-hours of the New South Wales market, unbalanced: does the price rise above the last day's average?
-
-    `electricity` is a balanced part of it. Read from `electricity_raw.parquet` in the data directory, or downloaded.
-    """,
-    code="ELR",
-    source=OpenML(151),
-    target="class",
-    positive="UP",
-    sha256="b8c5f72bfa6047498e0f8d96f8be4424983fdc54393e25b8092ac4cb3af7a3ed",
-    source_may_differ=True,
-    licence="none stated",
-    reference="Harries 1999; Gama et al. 2004",
-)
-
-add_dataset(
     "heloc",
     """Credit lines: is the risk performance bad?
 
     File of the FICO challenge on explainable machine learning, without applications that have no bureau record. -8 and
     single -9 are missing values, -7 stays a number. Read from `heloc.parquet` in the data directory.
     """,
-    code="HE",
     target="RiskPerformance",
     positive="Bad",
     sha256="691025c016cda7882636f0762bfa7451e24999ecc5438b6f6ef4dc5fdd34f3fa",
@@ -180,7 +160,6 @@ add_dataset(
     Columns that reveal the outcome are left out (reservation status and its date). Codes of agents and companies are
     categories. The day of arrival makes bags and is not a feature. Year, month, week and day of the month are features.
     """,
-    code="HO",
     target="is_canceled",
     positive="1",
     sha256="8660f359c56fe7df33d42999992a3d967ff4f6b4df668a89bca3bbbf27f8ca89",
@@ -196,7 +175,6 @@ add_dataset(
 
     The price is used only as the target. The day of sale makes bags and is not a feature. Zip codes are categories.
     """,
-    code="KC",
     target="price_above_median",
     positive="1",
     sha256="ddc72787497e0156384837a2501f024a4ee0a22662498242bb9d20c23a87941e",
@@ -212,7 +190,6 @@ add_dataset(
 
     A sample of the company's loans. State and sub-grade of a loan are features and make bags.
     """,
-    code="LC",
     target="Class",
     positive="bad",
     sha256="73dff3d1297b50ab45cfcbfee68ee29cb31268ff1de12608eb78d3f4d9ccce43",
@@ -257,7 +234,6 @@ add_dataset(
 
     Month, region, kind of traffic and similar columns are categories. Three of them make bags.
     """,
-    code="OS",
     target="Revenue",
     positive="1",
     sha256="57b2f1a6e9409fd5e90715bfe38a094701fe0f74631851ea3c965eb3dd5e3fde",
@@ -272,7 +248,6 @@ add_dataset(
 
     Financial ratios of the first year, with the names in UCI's description.
     """,
-    code="PB",
     target="bankrupt",
     positive="1",
     sha256="878642001bd8fd14d823889a1c070d9de2cbdeab9a844788412c196a61d54b82",
@@ -286,7 +261,6 @@ add_dataset(
 
     Simulated by IBM. Customer numbers are not in the file.
     """,
-    code="TC",
     target="Churn",
     positive="Yes",
     sha256="87e73bf733cb25ef4af943b49f620eef9e653336e775230296743f4d6e1bedff",
@@ -301,7 +275,6 @@ add_dataset(
     File `fraud_oracle.csv` (carclaims), without policy numbers. Year and month together make bags and are not a
     feature. Each of them alone is a feature. Read from `vehicle_fraud.parquet` in the data directory.
     """,
-    code="VF",
     target="FraudFound_P",
     positive="1",
     sha256="248249e1e50cd928ab1a6e979f255853c065e9887387e3a7b304d732752dbfb9",

@@ -10,7 +10,6 @@ add_dataset(
 
     Mean, standard deviation, kurtosis and skewness of the pulse profile and of its curve over dispersion measures.
     """,
-    code="HT",
     target="is_pulsar",
     positive="1",
     sha256="a5fe90c37e9e40b787aef22bc6f9657d679c01df2187b24ee0ebec7aa97812db",
@@ -24,7 +23,6 @@ add_dataset(
 
     Parameters of an ellipse fitted to the image of a shower. Class g is a gamma ray.
     """,
-    code="MG",
     target="class",
     positive="g",
     sha256="52cb360cb5a4373c820b71a3c880cc994b92dfcdcbe3ce323e90eb29d6adaeb9",
@@ -39,7 +37,6 @@ add_dataset(
     The ten most frequent species of the Portal Project, from the teaching extract in the R package ratdat. The day
     makes bags and is not a feature. Year, month and day are features.
     """,
-    code="PR",
     target="species",
     sha256="cf5fbda25be969b3dedde10b340bb63d916c1ea199bef947efe0c6363340d76d",
     key_only=("date",),
@@ -54,7 +51,6 @@ add_dataset(
 
     Four spectral bands of each pixel and its neighbours, 3 x 3 pixels.
     """,
-    code="SA",
     target="class",
     sha256="92eea34c5c5f3e53aa3c1361dc198e9dc277c6d282eb259c37c44810c5b0f8f5",
     licence="CC BY 4.0",
@@ -68,7 +64,6 @@ add_dataset(
     File `weatherAUS.csv` of the R package rattle, without tomorrow's amount of rain. The day makes bags and is not a
     feature. Read from `weather_aus.parquet` in the data directory.
     """,
-    code="WA",
     target="RainTomorrow",
     positive="Yes",
     sha256="8eaed4b7e8e9022f3c42a09a98b2cbc60650ab51a3d84d7fa80729c02e42cd43",
@@ -84,7 +79,6 @@ add_dataset(
 
     The colour is added as a feature. 1,177 rows are duplicates.
     """,
-    code="WQ",
     target="good",
     positive="1",
     sha256="43aea3f0fa3873f191c79b2e4eb9619ca713804278d7892b2224127e4ee27ce1",

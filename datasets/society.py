@@ -30,7 +30,6 @@ add_dataset(
     answer are left out, and so are respondent numbers and the three scores made from other answers. Read from
     `cces_2016.parquet` in the data directory.
     """,
-    code="CC",
     target="votetrump",
     positive="1",
     sha256="f63bfdf7cf9a64eef842a3b0aa8d4c4cd0aeeee693d0d2bc7f08b1df18fb9607",
@@ -46,7 +45,6 @@ add_dataset(
     `Chem97` of the R package mlmRev, without pupil numbers and the centred GCSE score. Positive is a score of 8 or 10.
     School and local authority are categories. Read from `chem97.parquet` in the data directory.
     """,
-    code="CH",
     target="grade_A_or_B",
     positive="1",
     sha256="e5ec704830e3105d9f2425c6dd28cc27eed41de03f7879da134175bbb2584d63",
@@ -63,7 +61,6 @@ add_dataset(
     later are left out. The day of screening makes bags and is not a feature. Read from `compas.parquet` in the data
     directory.
     """,
-    code="CP",
     target="two_year_recid",
     positive="1",
     sha256="137d1b579d439b1c0fe8783adf7fe107d721e77065c3c690d872fc52ba1efb26",
@@ -79,7 +76,6 @@ add_dataset(
 
     All features are codes, and 70 % of the rows are duplicates. Read from `dutch_census.parquet` in the data directory.
     """,
-    code="DU",
     target="occupation",
     positive="2_1",
     sha256="91a5ed0a56083dc00b9025006c517de2547180fa4d882093372ee783e6c94dc5",
@@ -94,7 +90,6 @@ add_dataset(
     `MplsStops` of the R package carData. Stops without a record of the search are left out, and so are the other
     outcomes of a stop. The day makes bags and is not a feature. Read from `mpls_stops.parquet` in the data directory.
     """,
-    code="MP",
     target="personSearch",
     positive="YES",
     sha256="b526ff925bbe840a5d8f766cb7dad348455b7bd031921526312125c8b8fb8573",
@@ -107,7 +102,6 @@ add_dataset(
 
 @register_dataset(
     "nursery",
-    code="NU",
     target="class",
     sha256="9d60a0438696704fe24fd945b049383033138e241deb47ae557649e0f48ff324",
     licence="CC BY 4.0",
@@ -129,7 +123,6 @@ add_dataset(
     `studentInfo` of the Open University Learning Analytics Dataset, without student numbers. Positive is a pass or a
     distinction; the others failed or withdrew. The presentation of a module makes bags. Its two parts are features.
     """,
-    code="OU",
     target="passed",
     positive="1",
     sha256="13dabfec35fc3dd98e15606f82004139aacdfe2c605c8399d356049ac54fa5c0",

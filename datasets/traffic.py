@@ -20,7 +20,6 @@ add_dataset(
     Counts of rentals are left out, except in the target. The day makes bags and is not a feature. Year, month, hour and
     weekday are features.
     """,
-    code="BI",
     target="high_demand",
     positive="1",
     sha256="68304413eab1477926481fddf5b24b0c3ef4252b22d661bad0f7d2f709d17ef4",
@@ -33,7 +32,6 @@ add_dataset(
 
 @register_dataset(
     "fars",
-    code="FA",
     target="INJURY_SEVERITY",
     sha256="ffc7e69c9a333c34f35b506ecc1c8af62f7780164a35cb09281c7dd7ff186228",
     natural_keys=("CASE_STATE",),
@@ -57,7 +55,6 @@ add_dataset(
     day. Natural bags are days and routes of a carrier. The key remains a feature, since training and test rows share
     days and routes. For future days the date would carry no information.
     """,
-    code="FL",
     target="late",
     positive="late",
     sha256="4ff4029d1230faa2f5fe9c821702642f97748ed5e9687aa11f11acc03531f13b",
@@ -72,7 +69,6 @@ _SAMPLE_SEED = 0
 
 @register_dataset(
     "flights_2013_sample",
-    code="FLS",
     source=Parquet("embedded/flights_2013.parquet"),
     target="late",
     positive="late",
@@ -99,7 +95,6 @@ add_dataset(
     Severity of the injury and sampling weights are left out, since the weights depend on the severity. The sampling
     unit `psu` is a county or a group of counties.
     """,
-    code="NC",
     target="dead",
     positive="dead",
     sha256="899c87ae5cf54396f9476e15b46821fadb42aadc373910eee4cf3cc3cccce215",

@@ -384,7 +384,7 @@ def write_facts() -> None:
         generated = isinstance(spec.source, Generated) and spec.name in facts
         if spec.prepare.__module__.startswith("llpbench.datasets.") and locate(spec) and not generated:
             facts[spec.name] = Facts.of(load_table(spec.name, download=False))
-    lines = (f"{json.dumps(name)}: {facts[name].json()}" for name in sorted(facts))
+    lines = (f"{json.dumps(name)}: {facts[name].json()}" for name in sorted({*facts} & {*DATASETS.names()}))
     FACTS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     built_in_facts.cache_clear()
 

@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "report": {"results", "core"},
     "tuning": {"training", "encoders", "blocks", "data", "core"},
     "running": {"tuning", "training", "encoders", "blocks", "data", "results", "core"},
-    "conformance": {"tuning", "owndata", "training", "encoders", "blocks", "data", "core"},
+    "conformance": {"owndata", "training", "encoders", "blocks", "data", "core"},
     "interactive": {"running", "tuning", "training", "report", "results", "data", "core"},
 }
 """the rooms that each room may import from, besides itself"""

@@ -263,9 +263,7 @@ class Components:
         value = np.zeros((len(self._training if binned is None else binned), coefficients[0].shape[1]))
         for part, chunk, joint in chunks:
             for effect, table in zip(self.effects, tables, strict=True):
-                codes = self.codes(effect, chunk)
-                for output in range(table.shape[1]):
-                    value[part, output] += np.take(table[:, output], codes)
+                value[part] += np.take(table, self.codes(effect, chunk), axis=0)
             for features, w in zip(joint, coefficients[len(tables) :], strict=True):
                 value[part] += features @ w.astype(np.float32)
         return value if binned is not None or self._same is None else value[self._same.place]

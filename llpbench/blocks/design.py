@@ -111,7 +111,6 @@ class OneHot:
     def __init__(self, rows: Rows, schema: Schema) -> None:
         """`rows` are the training rows."""
         self.cardinalities = schema.cardinalities
-        self.scale = np.ones(1)
         plain = self._matrix(rows)
         mean = np.asarray(plain.mean(axis=0)).ravel()
         variance = np.asarray(plain.multiply(plain).mean(axis=0)).ravel() - mean**2
@@ -259,13 +258,9 @@ class BoostingRows:
     def __call__(self, rows: Rows) -> FloatArray:
         numeric = np.where(rows.missing, np.nan, rows.numeric.astype(np.float64))
         numeric[:, self.absent] = 0.0
-        columns = [table[codes] for table, codes in zip(self.tables, _columns(rows, self.tables), strict=True)]
-        return np.column_stack([numeric, *columns])
-
-
-def _columns(rows: Rows, tables: list[FloatArray]) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Return the codes of each column; codes beyond the table, unseen in training, become 0 (missing)."""
-    return [np.where(codes < len(table), codes, 0) for codes, table in zip(rows.categorical.T, tables, strict=True)]
+        coded = zip(rows.categorical.T, self.tables, strict=True)
+        # codes beyond the table, unseen in training, become 0 (missing)
+        return np.column_stack([numeric, *(table[np.where(codes < len(table), codes, 0)] for codes, table in coded)])
 
 
 def _frequent(codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:

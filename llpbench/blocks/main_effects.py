@@ -41,16 +41,20 @@ class Observed:
     noise: FloatArray
     """[bags] variance of the noise"""
 
-    def variance(self) -> Variance:
-        """Return a function from [values, features] (phi times the root of the scales) to posterior variances.
+    def whitened(self) -> tuple[FloatArray, FloatArray]:
+        """Return the observations divided by their noise, W [bags, features], and a lower Cholesky factor.
 
-        It is computed over bags or features, whichever are fewer.
+        It is that of I + W'W [features, features], or of I + WW' [bags, bags] unless features are fewer than bags.
         """
         white = self.columns / np.sqrt(self.noise)[:, None]
-        bags, width = white.shape
-        inner = white @ white.T if bags <= width else white.T @ white
+        inner = white @ white.T if len(white) <= white.shape[1] else white.T @ white
         inner[np.diag_indices(len(inner))] += 1.0
-        factor = np.tril(cho_factor(inner, lower=True, overwrite_a=True)[0])
+        return white, np.tril(cho_factor(inner, lower=True, overwrite_a=True)[0])
+
+    def variance(self) -> Variance:
+        """Return a function from [values, features] (phi times the root of the scales) to posterior variances."""
+        white, factor = self.whitened()
+        bags, width = white.shape
 
         def variance(design: FloatArray) -> FloatArray:
             if bags > width:

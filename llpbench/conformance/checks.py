@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,8 +20,7 @@ from torch import Tensor
 
 from llpbench.conformance.subject import EPOCHS, FaultError, InapplicableError, Subject, require, with_awkward
 from llpbench.core.bags import Bags, Rows, Task
-from llpbench.core.cell import Protocol, Tuning
-from llpbench.core.criteria import CRITERIA, Regime
+from llpbench.core.criteria import CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import temporary_folder
 from llpbench.core.global_state import by_import
@@ -29,23 +28,17 @@ from llpbench.core.method import Method, Now
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Model, Network, Random
 from llpbench.core.ranges import ranges
-from llpbench.core.tables import Assignment, Table
 from llpbench.core.text import fault
 from llpbench.data.baggings import grouped
 from llpbench.data.tasks import count_labels
 from llpbench.data.toy import constant_proportions, permuted_within, pure_bags, toy_assignment, toy_table
 from llpbench.owndata.classifier import LLPClassifier
 from llpbench.training.declaration import course_faults, faults
-from llpbench.training.device import Machine
-from llpbench.training.specification import make_cell
-
-if TYPE_CHECKING:
-    from llpbench.tuning.search import Trial
 
 LEARNING_EPOCHS, _STOPPING_EPOCHS = 6, 3
 """epochs of training that must learn, and of training that must stop early"""
 _FEW_ROWS = 240
-"""most rows of a check that trains several times, or searches: many for validation, so that small differences show"""
+"""most rows of a check that trains several times: many for validation, so that small differences show"""
 LEARNED = 0.95
 """smallest AUC of a method that has learned"""
 CLOSE, _CLOSE_TRAINED = 1e-4, 1e-3
@@ -356,54 +349,7 @@ def _with_garbage(bags: Bags, task: Task, seed: int) -> Bags:
     return bags._replace(rows=rows)
 
 
-_TRIALS, _ARCHITECTURES, _EPOCHS, _ETA, _SEARCH_BAGS = 4, 2, 3, 2, 3
-"""size of a search: two architectures (four for a direct method), a rung at which half of the trials stop, few steps"""
-
-
-def _search_label_free(subject: Subject) -> str:
-    """No label of a single row reaches a search for its hyperparameters."""
-    from llpbench.tuning.space import search_space  # Optuna
-
-    space = search_space(subject.name)
-    if not space:
-        raise InapplicableError("no hyperparameter has a range to search")
-    assert subject.learned  # a fault of every training belongs to another check
-    sees = subject.declared.supervision == "instances"
-    table, assignment = toy_table(_FEW_ROWS), toy_assignment(_FEW_ROWS)
-    assignment = replace(assignment, train=assignment.train[:_SEARCH_BAGS])
-    within_training = permuted_within(table, assignment.train)
-    if not sees:
-        fine = _search(subject, "fine", space, table, assignment)
-        same = _search(subject, "fine", space, within_training, assignment) == fine
-        require(same, "labels permuted within training bags change the result of a search")
-    coarse = _search(subject, "coarse", space, table, assignment)
-    made, chosen = coarse
-    require(bool(chosen), f"no trial of a search gives a value: {next(filter(None, (t.reason for t in made)), '')}")
-    permuted = permuted_within(table if sees else within_training, assignment.validation)
-    what = "validation bags" if sees else "training and validation bags"
-    same = _search(subject, "coarse", space, permuted, assignment) == coarse
-    require(same, f"labels permuted within {what} change the result of a coarse-grained search")
-    return f"{_TRIALS} trials and their choices are the same if labels are permuted within bags"
-
-
-def _search(
-    subject: Subject, regime: Regime, space: dict[str, Any], table: Table, assignment: Assignment
-) -> tuple[list[Trial], Any]:
-    """Return the trials without their times, and the selection of each criterion."""
-    from llpbench.tuning.search import Search  # Optuna
-    from llpbench.tuning.trials import Bench, without_test
-    from llpbench.tuning.tuning_runs import choices
-
-    protocol = Protocol(epochs=_EPOCHS, patience=_EPOCHS)
-    cell = make_cell(subject.name, "adult", bag_size=assignment.train.shape[1], encoder="mlp", protocol=protocol)
-    tuning = Tuning(cell, regime, _TRIALS, space, together=1 if subject.direct else _ARCHITECTURES, eta=_ETA)
-    task = without_test(subject.task(table, assignment), tuning)
-    bench = Bench(tuning, task, Machine(), most=None if getattr(subject.declared, "stackable", True) else 1)
-    made = [replace(trial, seconds=0.0) for trial in bench.finish(Search(tuning))]
-    return made, choices(tuning, made)
-
-
 CHECKS = (
-    *checks_of(_declaration, _trains, _seeded, _label_free, _search_label_free, _padding, _suppressed),
+    *checks_of(_declaration, _trains, _seeded, _label_free, _padding, _suppressed),
     *checks_of(_missing_values, _not_a_number, _together, _global_state, _rows_alone, _saved, _storable, _learns),
 )

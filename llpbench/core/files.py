@@ -139,12 +139,10 @@ def private_root(base: Path | None = None) -> Path:
 
 
 @contextmanager
-def temporary_folder(base: Path | None = None, size: int = 0) -> Iterator[Path]:
+def temporary_folder(base: Path | None = None) -> Iterator[Path]:
     """Make a folder in `private_root(base)` and remove it at the end. Folders of killed processes are removed, too.
 
     A lock file in each folder shows that its process lives.
-
-    Raises `DataError` if the disk has no room for files of `size` bytes.
     """
     from filelock import FileLock, Timeout
 
@@ -159,12 +157,6 @@ def temporary_folder(base: Path | None = None, size: int = 0) -> Iterator[Path]:
             lock.acquire()
             break
     try:
-        free = shutil.disk_usage(folder).free
-        if free < 1.1 * size:
-            raise DataError(
-                f"temporary files of {size / 1e6:,.1f} MB do not fit into {str(root.parent)!r}, which has "
-                f"{free / 1e6:,.1f} MB. Set TMPDIR to another folder."
-            )
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

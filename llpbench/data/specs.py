@@ -120,7 +120,7 @@ class DatasetSpec:
     noise: float = 0.0
     """standard deviation of the noise added to each count"""
     code: str = ""
-    """abbreviation of the name; for datasets of the paper, its abbreviation"""
+    """the paper's abbreviation of its datasets, which commands accept instead of the name"""
     positive: str | None = None
     """class with label 1, if there are two classes; default: the later one in string order"""
     sha256: str = ""

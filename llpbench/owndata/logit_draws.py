@@ -13,18 +13,15 @@ from functools import partial
 from typing import Self
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
 from llpbench.blocks.distinct import Distinct
-from llpbench.blocks.main_effects import Observed
 from llpbench.core.bags import FloatArray, Rows
 from llpbench.core.method import Predictor
 from llpbench.owndata.doubts import Union
 from llpbench.owndata.fitting import MeanPredictor
 
-_FEATURES_AT_ONCE = 65_536
-"""Number of rows whose joint features are in memory."""
 _OFFSET_VARIANCE = 4.0
 """Prior variance of the offset of a process (`bag_logits`)."""
 
@@ -39,7 +36,7 @@ class ProcessDraws:
 
     process: LogitProcess
     _last: list[tuple[Rows, Distinct | None]] = field(default_factory=list)
-    _factors: dict[int, tuple[FloatArray | None, FloatArray]] = field(default_factory=dict)
+    _factors: dict[int, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, predictor: Predictor) -> Self | None:
@@ -61,18 +58,9 @@ class ProcessDraws:
             rows = Rows(*(part[same.first] for part in rows))
         weights, components = weights[:, draws], self.process.components
         widths = [len(part) for part in self.process.coefficients[0]]
-        offset, parts = weights[0], np.split(weights[1:], np.cumsum(widths)[:-1])
-        found = np.empty((len(rows.numeric), weights.shape[1]))
-        for start in range(0, len(found), _FEATURES_AT_ONCE):
-            part = slice(start, start + _FEATURES_AT_ONCE)
-            binned = components.bin(Rows(*(each[part] for each in rows)))
-            values = np.tile(offset, (len(binned), 1))
-            for effect, weight in zip(components.effects, parts, strict=False):
-                values += (effect.factor @ weight)[components.codes(effect, binned)]
-            joint = zip(components.joint_values(binned), parts[len(components.effects) :], strict=True)
-            for features, weight in joint:
-                values += features @ weight.astype(np.float32)
-            found[part] = values
+        parts = np.split(weights[1:], np.cumsum(widths)[:-1])
+        found = components.value(parts, components.bin(rows))
+        found += weights[0]
         return found if same is None else found[same.place]
 
     def _weights(self, output: int, number: int, rng: np.random.Generator) -> FloatArray:
@@ -83,25 +71,12 @@ class ProcessDraws:
         """
         widths = [len(part) for part in self.process.coefficients[output]]
         root = np.sqrt(np.append(_OFFSET_VARIANCE, np.repeat(self.process.observed[output].scales, widths)))[:, None]
-        white, factor = self._solved(output)
-        if white is None or white.shape[1] < len(white):
+        if output not in self._factors:
+            self._factors[output] = self.process.observed[output].whitened()
+        white, factor = self._factors[output]
+        if white.shape[1] < len(white):
             drawn = rng.standard_normal((len(factor), number))
             return np.asarray(root * solve_triangular(factor, drawn, lower=True, trans=1))
         prior = rng.standard_normal((white.shape[1], number))
         seen = white @ prior + rng.standard_normal((len(white), number))
         return np.asarray(root * (prior - white.T @ cho_solve((factor, True), seen)))
-
-    def _solved(self, output: int) -> tuple[FloatArray | None, FloatArray]:
-        """Return whitened observations [bags, features], if known, and the factor of the precision.
-
-        The precision is that of draws of features, or of bags if these are fewer.
-        """
-        if output not in self._factors:
-            observed = self.process.observed[output]
-            if isinstance(observed, Observed):
-                white = observed.columns / np.sqrt(observed.noise)[:, None]
-                inner = white.T @ white if white.shape[1] < len(white) else white @ white.T
-                self._factors[output] = white, cho_factor(inner + np.eye(len(inner)), lower=True)[0]
-            else:
-                self._factors[output] = None, cho_factor(observed.inner, lower=True)[0]
-        return self._factors[output]

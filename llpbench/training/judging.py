@@ -120,7 +120,7 @@ class _Looked:
         labels = task.test.labels
         pairs = _judge_pairs(population, number, stacked)
         self.diagnostics = [
-            ({} if labels is None else {"cas": _class_awareness(z, labels)})
+            ({} if labels is None else _class_awareness_scores(z, labels))
             | of_pairs
             | population.schedules(number, epoch)
             for z, of_pairs, (_, epoch) in zip(representation, pairs, weights, strict=True)
@@ -130,8 +130,8 @@ class _Looked:
 def _judge_pairs(population: Population, number: int, weights: Tensor) -> list[dict[str, float]]:
     """Return the fraction of a member's pseudo-positive pairs whose rows have one class, for `weights` [n, parameters].
 
-    Pairs are formed in an epoch of training bags. NaN without a positive pair. Empty for methods without pairs, and for
-    data without labels.
+    `pair-chance` is the fraction for random rows of the same bags, sum_c p_1c p_2c. Pairs are formed in an epoch of
+    training bags. NaN without a positive pair. Empty for methods without pairs, and for data without labels.
     """
     member = population.members[number]
     train, labels = member.task.train, member.task.train_labels
@@ -139,13 +139,17 @@ def _judge_pairs(population: Population, number: int, weights: Tensor) -> list[d
         return [{} for _ in weights]
     plan = population.data.plan_epoch("bags", _PAIR, 1, {number: generator(member.seed, "pairs")})
     equal: list[list[BoolArray]] = [[] for _ in weights]
+    chance = []
     for drawn, width in zip(plan.drawn[0].cpu(), plan.widths, strict=True):
         pairs = population.pseudo_pairs(number, weights, drawn, width)
         first, second = train.index[drawn.numpy(), :width]
         for n, (partner, positive) in enumerate(zip(*(part.cpu().numpy() for part in pairs), strict=True)):
             equal[n].append((labels[first] == labels[second[partner]])[positive])
-    joined = [np.concatenate(each) for each in equal]
-    return [{"pair-accuracy": float(each.mean()) if len(each) else math.nan} for each in joined]
+        chance.append(np.prod(train.proportions[drawn.numpy()], axis=0).sum())
+    joined, expected = [np.concatenate(each) for each in equal], float(np.mean(chance))
+    return [
+        {"pair-accuracy": float(each.mean()) if len(each) else math.nan, "pair-chance": expected} for each in joined
+    ]
 
 
 _LEAST = 1e-7
@@ -190,6 +194,11 @@ def _whole_bag_metrics(task: Task, of_train: FloatArray) -> dict[str, float]:
 
 def _logits(proba: FloatArray) -> FloatArray:
     return np.asarray(np.log(proba.astype(np.float64).clip(_LEAST, 1 - _LEAST)))
+
+
+def _class_awareness_scores(z: FloatArray, labels: IntArray) -> dict[str, float]:
+    """Return the score of row vectors `z`, and without their mean: vectors of transformers lie in a narrow cone."""
+    return {"cas": _class_awareness(z, labels), "cas-centred": _class_awareness(z - z.mean(axis=0), labels)}
 
 
 def _class_awareness(z: FloatArray, labels: IntArray) -> float:

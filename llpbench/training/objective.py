@@ -253,17 +253,11 @@ def _places(network: Network) -> list[tuple[dict[str, Any], str, str]]:
     ]
 
 
-class _UnmappableError(RuntimeError):
-    """Error of a method that cannot be mapped over members. The message addresses its author."""
-
-
 @contextmanager
 def explained() -> Iterator[None]:
-    """Convert errors of `vmap` into `_UnmappableError`; pass on other errors."""
+    """Convert errors of `vmap` into a `ValueError` that addresses the method's author; pass on other errors."""
     try:
         yield
-    except _UnmappableError:
-        raise
     except RuntimeError as error:
         text = str(error)
         if "vmap" not in text and "broadcast shape" not in text:  # the second text: a write in place
@@ -275,4 +269,4 @@ def explained() -> Iterator[None]:
         )
         if "random" in text:
             message = "torch's own random functions cannot be used in a method. Use model.random instead."
-        raise _UnmappableError(message) from error
+        raise ValueError(message) from error

@@ -34,6 +34,7 @@ from llpbench.training.cohort import Trainee
 from llpbench.training.device import Machine
 from llpbench.training.judging import (
     _class_awareness,
+    _class_awareness_scores,
     _judge_pairs,
     _known_bag_metrics,
     _whole_bag_metrics,
@@ -66,6 +67,11 @@ def test_class_awareness_has_known_answers(score: float, vectors: FloatArray) ->
     assert _class_awareness(np.reshape(vectors, (5, -1)), LABELS) == pytest.approx(score)
 
 
+def test_centring_removes_common_direction() -> None:
+    found = _class_awareness_scores(np.eye(2)[LABELS] + 100.0, LABELS)
+    assert found == pytest.approx({"cas": 0.5, "cas-centred": 1.0}, abs=1e-3)
+
+
 class NextRow(DLLP, Reports):
     """Pairs the rows of a bag with the next rows of the other; those before `least` are positive."""
 
@@ -96,7 +102,7 @@ def test_pair_accuracy_is_fraction_of_positive_pairs_of_one_class(least: int) ->
     [
         ("dllp", set()),
         ("llp-vat", {"w", "w-share"}),
-        ("tabllp-bdc", {"pair-accuracy", "lambda", "gamma", "lambda-share"}),
+        ("tabllp-bdc", {"pair-accuracy", "pair-chance", "lambda", "gamma", "lambda-share"}),
     ],
 )
 def test_journal_has_diagnostics_at_best_epochs(method: str, names: set[str]) -> None:
@@ -105,11 +111,12 @@ def test_journal_has_diagnostics_at_best_epochs(method: str, names: set[str]) ->
     assert record["status"] == "ok", record["reason"]
     for chosen in record["results"].values():
         found = chosen["diagnostics"]
-        assert set(found) == {"cas"} | names
+        assert set(found) == {"cas", "cas-centred"} | names
         assert all(value is not None and math.isfinite(value) for value in found.values())
         if "lambda" in names:
             assert chosen["epoch"] is not None
             assert found["lambda"] == pytest.approx(math.exp(-5 * (1 - chosen["epoch"] / 3) ** 2), rel=1e-5)
+            assert found["pair-chance"] == pytest.approx(0.52, abs=0.1)  # of 40 % in random pairs
 
 
 KEY = "column:by=native-country+education"

@@ -25,6 +25,9 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import MethodParams, Stage
 from llpbench.core.ranges import LogUniform, Uniform, ranges, read_params
 from llpbench.core.registry import METHODS
+from llpbench.core.tables import Table
+from llpbench.data.tasks import build_task
+from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
@@ -346,6 +349,31 @@ def test_trials_have_no_test_rows_or_training_labels() -> None:
         assert seen.test is seen.validation
         assert len(seen.validation.rows.numeric) == len(task.validation.rows.numeric)
         assert (seen.validation.labels is None) is (regime == "coarse")
+
+
+SEARCHED = ("dllp", "mixbag", "bag-gp", "supervised", "supervised-gbdt")
+"""one method of each kind: a search looks at the engine more than at a method"""
+
+
+@pytest.mark.parametrize("method", SEARCHED)
+def test_search_result_does_not_depend_on_labels_within_bags(method: str) -> None:
+    """Labels of training bags reach neither regime, those of validation bags no coarse-grained search."""
+    sees = METHODS.get(method).supervision == "instances"
+    table, assignment = toy_table(240), toy_assignment(240)
+    assignment = replace(assignment, train=assignment.train[:3])
+    hidden = table if sees else permuted_within(table, assignment.train)
+
+    def found(regime: Regime, table: Table) -> tuple[list[Trial], Any]:
+        asked = tuning(method, regime, eta=2, epochs=3)
+        made = bench(asked, build_task(table, assignment, supervision="instances" if sees else "bags")).finish(
+            Search(asked)
+        )
+        return [replace(trial, seconds=0.0) for trial in made], choices(asked, made)
+
+    assert found("fine", table) == found("fine", hidden)
+    coarse = found("coarse", table)
+    assert coarse[1]
+    assert found("coarse", permuted_within(hidden, assignment.validation)) == coarse
 
 
 def test_later_trials_are_compared_with_earlier() -> None:
