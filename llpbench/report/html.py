@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import re
 import shlex
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,8 +51,6 @@ TABS = {
 
 _FAMILIES = {"ceiling": "trained on all labels", "control": "trained on validation labels", "floor": "floors"}
 """Families of methods with a role, for the filter of the page."""
-
-_SIZE = re.compile(r'<svg[^>]*? width="([\d.]+)[a-z]*" height="([\d.]+)[a-z]*"')
 
 _URI_SAFE = " !$'()*+,-./:;=?@[]^_`{|}~"
 """Characters that need no quoting in a data URI; this is shorter than base64."""
@@ -132,14 +129,7 @@ def _template() -> Template:
     )
     environment.filters["data_uri"] = lambda svg: f"data:image/svg+xml,{quote(svg, safe=_URI_SAFE)}"
     environment.filters["quoted"] = quote
-    environment.filters["pixels"] = _pixels
     return environment.get_template("page.html")
-
-
-def _pixels(svg: str) -> tuple[int, int]:
-    """Return width and height of a picture, which a browser reserves before it is loaded; a default if it has none."""
-    match = _SIZE.search(svg)
-    return (round(float(match[1])), round(float(match[2]))) if match else (504, 300)
 
 
 def _page_boards(report: Report) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from math import isnan, nan, sqrt
 from statistics import fmean, stdev
 from typing import TypeVar
@@ -163,11 +162,5 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
     if len(numbers) < FEWEST:
         return nan, nan
     mean = fmean(numbers)
-    half = _t_quantile(len(numbers) - 1) * stdev(numbers) / sqrt(len(numbers))
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(numbers) - 1)) * stdev(numbers) / sqrt(len(numbers))
     return mean - half, mean + half
-
-
-@cache
-def _t_quantile(freedom: int) -> float:
-    """Return half the width of an interval in standard errors."""
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))

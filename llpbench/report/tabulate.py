@@ -57,7 +57,7 @@ def _origin(runs: Sequence[Record]) -> dict[str, str]:
     libraries = DataFrame([run["libraries"] for run in runs]).sort_index(axis="columns")
     used = [f"{name} {' and '.join(sorted({*versions.dropna()}))}" for name, versions in libraries.items()]
     codes = [run["code"] for run in runs]  # without a commit if llpbench was not in a checkout
-    of_code = {f"{code['commit'][:10]}{', uncommitted changes' * code['dirty']}" for code in codes if code["commit"]}
+    of_code = {code["commit"][:10] + ", uncommitted changes" * bool(code["dirty"]) for code in codes if code["commit"]}
     commits = plural(len(of_code), "commit") if len(of_code) > _MOST_COMMITS else "; ".join(sorted(of_code))
     versions = sorted({str(code["version"]) for code in codes})
     machines = [

@@ -10,11 +10,10 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
-from itertools import pairwise
 from statistics import median, median_high
 from typing import Any, NamedTuple, cast
 
-from llpbench.core.cell import Average, Tuning
+from llpbench.core.cell import Average
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.text import duration
@@ -23,8 +22,8 @@ from llpbench.data.specs import Facts, dataset_spec
 from llpbench.results.merging import SHIPPED, shipped_cells
 from llpbench.running.schedule import Job
 
-_EARLY_STOPPING = 3.0
-"""Largest number of epochs divided by the epochs of a run; mean of the published runs with curves."""
+_SEARCHED = 2 / 3
+"""Work of a search whose trials stop at rungs, as a share of that of complete trials."""
 _PATIENCES = 4.0
 """Epochs of a training, in multiples of its patience; median of the published runs."""
 _TRAINING_SHARE = 0.8
@@ -166,7 +165,8 @@ class Estimator:
         for job in jobs:
             for work in self._timings.works(job.cell.id, job.cell.spec):
                 if work.weights is None:
-                    total += self._seconds(work) * (len(job.seeds) if job.tuning is None else _runs_of(job.tuning))
+                    trials = job.tuning and job.tuning.trials * (_SEARCHED if job.tuning.rungs else 1)
+                    total += self._seconds(work) * (trials or len(job.seeds))
                 else:
                     new = {(work.weights, seed) for seed in job.seeds} - known
                     known |= new
@@ -253,15 +253,3 @@ def _works_of(spec: Mapping[str, Any], rows: float, columns: int) -> Iterator[_W
         parts = [spec.get(name) for name in (*shared, "pretraining_params", "precision", "numbers")]
         weights = json.dumps([*parts, (protocol or {}).get("bags_per_step")], sort_keys=True)
         yield _Work(("pretraining", spec["pretraining"], *data), values * epochs, weights)
-
-
-def _runs_of(tuning: Tuning) -> float:
-    """Return the number of runs that take as long as a search. Most of its trials stop at one of the rungs."""
-    rungs, share = (0, *tuning.rungs), 1.0
-    if len(rungs) == 1 or tuning.cell.protocol is None:
-        return tuning.trials
-    epochs = 0.0
-    for before, rung in pairwise(rungs):
-        epochs += share * (rung - before)
-        share /= tuning.eta
-    return tuning.trials * min(epochs / tuning.cell.protocol.epochs * _EARLY_STOPPING + share, 1.0)

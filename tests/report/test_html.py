@@ -127,7 +127,7 @@ SVG = (
     '<text y="50" style="font-size:20px">100 % & "plot" #1</text></svg>'.replace("& ", "&amp; ")
 )
 
-PLOTS = [Plot(name, f"{name} <title>", f"About {name}.", SVG) for name in ("first", "second", "third")]
+PLOTS = [Plot(name, f"{name} <title>", f"About {name}.", SVG, 300, 100) for name in ("first", "second", "third")]
 
 BOARDS = "#leaderboard"
 
@@ -335,7 +335,7 @@ def test_foreign_texts_are_escaped_in_page(show: Show) -> None:
     found += [failed(name, name, seed=2, dataset=name, bagging=name, params={name: name}) for name in HOSTILE]
     for run in found:
         run["method"]["changed"] = {}
-    plots = [Plot(name, name, name, SVG) for name in HOSTILE]
+    plots = [Plot(name, name, name, SVG, 300, 100) for name in HOSTILE]
     browser = show(make_report(fine_alone(found), warnings=HOSTILE), BOARDS, plots=plots)
     scripts = len(browser.find_elements("tag name", "script"))
     assert scripts == 2
@@ -359,7 +359,7 @@ def test_foreign_texts_are_escaped_in_page(show: Show) -> None:
 @pytest.mark.parametrize("width", [360, 768])
 def test_small_screen_scrolls_tables_only(show: Show, records: list[Record], width: int) -> None:
     long = fine_alone(runs("a-method-with-a-very-long-name_" * 3, 0.5, 0.6, dataset="a_dataset_with_a_long_name_" * 3))
-    plots = [Plot(name, "Wide " * 30, "Caption", SVG.replace('"300"', '"3000"')) for name in ("a", "b")]
+    plots = [Plot(name, "Wide " * 30, "Caption", SVG.replace('"300"', '"3000"'), 3000, 100) for name in ("a", "b")]
     resize(show([]), width)
     browser = show([*records, *long], plots=plots)
     for tab in ("summary", "robustness", "plots", "leaderboard"):

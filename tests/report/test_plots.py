@@ -73,6 +73,9 @@ def test_every_figure_is_drawn_if_data_exist(odd: tuple[list[Plot], Path]) -> No
         assert len(plot.svg) < 100_000
         assert plot.svg.count("prefers-color-scheme:dark") == 1
         assert plot.caption.endswith(".")
+        root = ElementTree.fromstring(plot.svg)
+        size = [float((root.get(name) or "").removesuffix("pt")) for name in ("width", "height")]
+        assert [plot.width, plot.height] == pytest.approx(size, abs=0.51)
     assert {file.name for file in folder.glob("[!.]*")} == {f"{plot.name}.svg" for plot in plots}
     assert save(gallery(Leaderboards((), Leaderboards.of([]).origin)), folder / "none") == []
     assert save(gallery(Leaderboards.of([failed("dllp", bags={}), failed("mine", bags={})])), folder / "none") == []

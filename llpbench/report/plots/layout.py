@@ -83,12 +83,9 @@ _DARK = "@media (prefers-color-scheme:dark){svg{filter:invert(0.9) hue-rotate(18
 """Inverts brightness and keeps hues."""
 
 _TAG = re.compile(r"<[^<>]+>")
-_NUMBERED_ID = re.compile(r' id="[\w.]+_\d+"')
+_EXCESS = re.compile(r'(?<=\.\d\d)\d+| id="[\w.]+_\d+"| \n(?=L )')
+"""Further decimals, ids that nothing refers to, and breaks of paths in a tag."""
 _BETWEEN_TAGS = re.compile(r">\s+<")
-_DECIMALS = re.compile(r"(\.\d\d)\d+")
-_NO_ROTATION = re.compile(r' transform="rotate\(-?0 [^"]*"')
-_ID = re.compile(r"""( id="|"#|url\(#)([\w.]+)""")
-_STYLE = re.compile(r' style="([^"]*)"')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +134,9 @@ class Plot:
     title: str
     caption: str
     svg: str
+    width: int
+    """in points, which a page reserves before the plot is loaded"""
+    height: int
 
 
 LONGEST = 40
@@ -198,7 +198,8 @@ def save(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
         with _default_look():
             for drawing in drawings:
                 _add_title(drawing)
-                plots.append(Plot(drawing.name, drawing.title, drawing.caption, _svg(drawing)))
+                size = (round(72 * inches) for inches in drawing.figure.get_size_inches())
+                plots.append(Plot(drawing.name, drawing.title, drawing.caption, _svg(drawing), *size))
                 replace_file(out / f"{drawing.name}.svg", plots[-1].svg)
         forget_stale(out, [f"{plot.name}.svg" for plot in plots])
     except OSError as error:
@@ -275,38 +276,6 @@ def _svg(drawing: Drawing) -> str:
 
 
 def compacted(svg: str) -> str:
-    """Return the same picture with short ids, classes instead of repeated styles, and two decimals."""
-    text = _TAG.sub(_shortened, _BETWEEN_TAGS.sub(">\n<", svg)).replace("<g/>\n", "")
-    classes: dict[str, str] = {}
-    ids: dict[str, str] = {}
-
-    def as_class(style: re.Match[str]) -> str:
-        return f' class="{classes.setdefault(style[1], f"c{len(classes)}")}"'
-
-    def renamed(tag: re.Match[str]) -> str:
-        text = _ID.sub(lambda match: f"{match[1]}{ids.setdefault(match[2], f'i{len(ids)}')}", tag[0])
-        return _STYLE.sub(as_class, text)
-
-    text = _TAG.sub(renamed, _without_empty_groups(text))
-    rules = "".join(f".{name}{{{style}}}" for style, name in classes.items())
-    return text.replace("</style>", f"{rules}{_DARK}</style>", 1)
-
-
-def _shortened(tag: re.Match[str]) -> str:
-    """Return a tag with two decimals and without ids that nothing refers to."""
-    return _NO_ROTATION.sub("", _NUMBERED_ID.sub("", _DECIMALS.sub(r"\1", tag[0]))).replace(" \nL ", "L")
-
-
-def _without_empty_groups(svg: str) -> str:
-    """Return the picture without groups that have no attribute."""
-    lines: list[str] = []
-    has_attributes: list[bool] = []
-    for line in svg.split("\n"):
-        if line.startswith("<g") and not line.endswith("/>"):
-            has_attributes.append(line != "<g>")
-            lines += [line] * has_attributes[-1]
-        elif line == "</g>":
-            lines += [line] * has_attributes.pop()
-        else:
-            lines.append(line)
-    return "\n".join(lines)
+    """Return the same picture for bright and dark pages, with two decimals and without unused ids."""
+    text = _TAG.sub(lambda tag: _EXCESS.sub("", tag[0]), _BETWEEN_TAGS.sub(">\n<", svg))
+    return text.replace("</style>", f"{_DARK}</style>", 1)
