@@ -38,7 +38,7 @@ OWN_DATA = {
     ),
     "Rows": ("weight_column", "leave_out", "keep_key", "by", "out_of_core", "most_rows"),
     "Method": (
-        *("method", "methods", "settings", "encoder", "numbers", "pretraining", "ensemble", "folds", "repeats"),
+        *("method", "methods", "settings", "encoder", "numbers", "ensemble", "folds", "repeats"),
         *("time_column", "seed", "plugin"),
     ),
     "Output": ("out", "where", "among", "plot", "label"),

@@ -174,7 +174,6 @@ _READ = {*inspect.signature(_read).parameters, "rest_as", "sampled", "as_shares"
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Hyperparameter of the method.")
 @column_option("--encoder", default="mlp", help="Encoder of a network. [default: mlp]")
 @column_option("--numbers", help="Scaling of numbers: z, scores (normal scores) or robust. [default: by method]")
-@click.option("--pretraining", default="none", show_default=True, metavar="NAME", help="Pretraining of an encoder.")
 @number_option("--ensemble", default=1, type=click.IntRange(min=1), help="Number of models that are averaged.")
 def fit(
     features: DataFrame, data: BagData, read: Any, out: Path, method: str, settings: tuple[str, ...], **others: Any

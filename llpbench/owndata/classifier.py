@@ -23,8 +23,10 @@ from llpbench.owndata.fitting import YARDSTICK, NetworkPredictor, is_network
 from llpbench.owndata.storing import FittedModel
 from llpbench.owndata.training_set import read_training_set
 
-_NESTED = ("params", "encoder_params", "pretraining_params")
+_NESTED = ("params", "encoder_params")
 """Arguments that are dictionaries: `params__strength` is `params={"strength": ...}`."""
+_FORMER = ("pretraining", "pretraining_params")
+"""Arguments of older versions, which models of theirs have in their files."""
 _TRIED = 100
 """Number of rows that a newly fitted method must be able to predict."""
 
@@ -49,10 +51,6 @@ class LLPClassifier(FittedClassifier):
     numbers
         Scaling of numbers: "z" (z-scores), "scores" (normal scores) or "robust". None uses the scaling that the encoder
         declares, or "z".
-    pretraining
-        Pretraining of a network's encoder on the bags: "none", "self", "bag" or "self+bag".
-    pretraining_params
-        Hyperparameters of the pretraining by name, such as `{"epochs": 50}`.
     epochs
         Maximum number of epochs of a network.
     patience
@@ -207,7 +205,7 @@ class LLPClassifier(FittedClassifier):
         Load only what you trust: the model of another person may predict anything.
         """
         settings, model = FittedModel.read(Path(folder))
-        estimator = cls(**settings)
+        estimator = cls(**{name: value for name, value in settings.items() if name not in _FORMER})
         estimator._hold(model)
         return estimator
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import KW_ONLY, asdict, dataclass, is_dataclass, replace
 from numbers import Real
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 
 from llpbench.blocks.distinct import Distinct
-from llpbench.blocks.pretraining import PretrainingParams, Tasks
 from llpbench.blocks.side_by_side import with_workers
 from llpbench.core.bags import BaggedRows, Bags, FloatArray, Holdout, IntArray, Ragged, Rows, Schema, Task
 from llpbench.core.cell import NUMBERS, Cell, Protocol
@@ -35,10 +34,8 @@ from llpbench.training.cohort import PREDICT_ROWS, Trainee, encoder_factory, mak
 from llpbench.training.device import Machine, pick_device, require_device_name
 from llpbench.training.objective import build_copies, log_proba
 from llpbench.training.population import Population
-from llpbench.training.pretrained import Pretrainer
 from llpbench.training.specification import make_cell
 
-_PRETRAININGS = ("none", *get_args(Tasks))
 AUTO = "bag-gp-gbdt"
 """Method of `method="auto"`."""
 YARDSTICK = "bag-share"
@@ -93,8 +90,6 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
     random_state: int = 0
     encoder: str = "mlp"
     encoder_params: Mapping[str, Any] | None = None
-    pretraining: str = "none"
-    pretraining_params: Mapping[str, Any] | None = None
     epochs: int = 100
     patience: int = 10
     bags_per_step: int = Protocol.bags_per_step
@@ -167,17 +162,13 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
     def _check(self) -> None:
         for name in ("ensemble", "random_state", "epochs", "patience", "bags_per_step"):
             require_whole(name, getattr(self, name), int(name != "random_state"))
-        if self.pretraining not in _PRETRAININGS:
-            raise LLPBenchError(f"pretraining must be one of {', '.join(_PRETRAININGS)}, got {self.pretraining!r}")
         sizes: Any = getattr(ENCODERS.get(self.encoder), "Params", None)
-        for name, usual in (("pretraining", "none"), ("encoder", FitSettings.encoder)):
-            if (given := getattr(self, name)) != usual and not _takes_encoder(self.method):
-                no = f"method {self._method!r} has no encoder, got {argument(name)} {given!r}"
-                raise LLPBenchError(f"{no}. Leave it out.")
+        if self.encoder != FitSettings.encoder and not _takes_encoder(self.method):
+            no = f"method {self._method!r} has no encoder, got {argument('encoder')} {self.encoder!r}"
+            raise LLPBenchError(f"{no}. Leave it out.")
         require_device_name(self.device)
         if isinstance(sizes, type) and is_dataclass(sizes):
             read_params(sizes, self.encoder_params or {}, owner=self.encoder)
-        read_params(PretrainingParams, self.pretraining_params or {}, owner="pretraining")
         if isinstance(self.validation, bool) or not (isinstance(self.validation, Real) and 0 < self.validation < 1):
             raise LLPBenchError(f"validation must be a share of bags between 0 and 1, got {self.validation!r}.")
 
@@ -247,21 +238,15 @@ def _fit_networks(
     holdout = Holdout(validation.rows, index, validation.counts, labels=None)
     schema = _schema(train, cardinalities, protocol.bags_per_step)
     task = Task(schema, train, holdout, holdout, None, train, manifest="", fingerprint="")
-    names = ("encoder", "params", "pretraining", "pretraining_params")
-    given: dict[str, Any] = {name: getattr(settings, name) or {} for name in names}
-    cell = make_cell(settings._method, "own data", bag_size=1, protocol=protocol, numbers=settings._scaling(), **given)
+    given: dict[str, Any] = {"encoder": settings.encoder, "params": settings.params, "numbers": settings._scaling()}
+    cell = make_cell(settings._method, "own data", bag_size=1, protocol=protocol, **given)
     if cell.encoder is not None:
         sizes = read_params(ENCODERS.get(cell.encoder).Params, settings.encoder_params or {}, owner=cell.encoder)
         cell = replace(cell, encoder_params=asdict(sizes))
     method = _method(cell)
-    device, start = pick_device(settings.device), None
+    device = pick_device(settings.device)
     machine = Machine(device, recorded=device.type == "cuda")
-    if cell.pretraining != "none":  # the same weights for all members
-        try:
-            start = Pretrainer(cell, {seed: task}, None, machine)([seed])[seed].weights
-        except RuntimeError as error:
-            raise LLPBenchError(f"{error}. Try a lower learning_rate in pretraining_params.") from error
-    members = [Trainee(seed, method, task, start, copy) for copy in range(ensemble)]
+    members = [Trainee(seed, method, task, copy=copy) for copy in range(ensemble)]
     population = Population(members, encoder_factory(cell, method.params.dropout), protocol, machine)
     weights = []
     for number, outcome in enumerate(population.train()):
