@@ -295,12 +295,11 @@ def _parts(values: Any, what: str, *, ranged: bool = True) -> FloatArray:
     """
     try:
         frame = values if isinstance(values, pd.DataFrame | pd.Series) else pd.DataFrame(list(values))
-        cells = pd.DataFrame(frame).astype(object)
-        ranges = cells.map(Range.read)
-        is_range = ranges.notna().to_numpy()
-        has_ranges = ranged and is_range.any()
-        known = cells.mask(is_range | cells.isna()) if has_ranges else frame
-        array: FloatArray = known.to_numpy(dtype=np.float64, na_value=np.nan)
+        ranges, cells = None, pd.DataFrame(frame)
+        if ranged and not all(map(pd.api.types.is_numeric_dtype, cells.dtypes)):
+            ranges = (cells := cells.astype(object)).map(Range.read)
+            frame = cells.mask(ranges.notna() | cells.isna()) if ranges.notna().any(axis=None) else frame
+        array: FloatArray = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
         texts = [name for name in getattr(values, "columns", ()) if not pd.api.types.is_numeric_dtype(values[name])]
         hint = f" If {texts[0]!r} names the bags, give {what}=frame.set_index({texts[0]!r})." if texts else ""
@@ -310,7 +309,8 @@ def _parts(values: Any, what: str, *, ranged: bool = True) -> FloatArray:
     array = np.asarray(array.reshape(len(array), -1))
     if np.isinf(array).any():
         raise LLPBenchError(f"{what} contain an infinite number. Give NaN for suppressed values.")
-    parts = np.stack([array] * (3 if has_ranges else 1))
-    if has_ranges:
-        parts[1:, is_range] = np.array([*ranges.to_numpy()[is_range]]).T
+    if ranges is None or not (is_range := ranges.notna().to_numpy()).any():
+        return array[None]
+    parts = np.stack([array] * 3)
+    parts[1:, is_range] = np.array([*ranges.to_numpy()[is_range]]).T
     return parts
