@@ -116,13 +116,14 @@ def _label_free(subject: Subject) -> str:
     """No label of a single row reaches it."""
     sees, control = (subject.declared.supervision == name for name in ("instances", "validation"))
     rows = min(subject.rows, _FEW_ROWS)
-    for classes, unequal in ((2, False), (subject.most_classes, True)):
+    # a method may look at labels only if it is not in its default configuration
+    for trained, classes, unequal in ((subject.varied(), 2, False), (subject, subject.most_classes, True)):
         table, assignment = toy_table(rows, classes), toy_assignment(rows, unequal=unequal)
         assert len(assignment.validation.ravel()) == len(assignment.split.validation)  # no label outside a bag
 
         # patience 1: the end of a stage, which labels of validation rows decide, must make no difference either
         first, within_training, within_validation = (
-            subject.learn(subject.task(each, assignment), epochs=_STOPPING_EPOCHS, patience=1)
+            trained.learn(subject.task(each, assignment), epochs=_STOPPING_EPOCHS, patience=1)
             for each in (table, *(permuted_within(table, bags) for bags in (assignment.train, assignment.validation)))
         )
         differ = [name for name in CRITERIA if not np.array_equal(first.kept[name], within_training.kept[name])]

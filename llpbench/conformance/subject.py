@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Method, Predictor
 from llpbench.core.model import Encoder, Network, NoEncoder
+from llpbench.core.ranges import Choice, LogUniform, Range, ranges
 from llpbench.core.registry import Entry
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Table
@@ -104,6 +106,12 @@ class Subject:
         self.direct = isinstance(self.declared, type) and issubclass(self.declared, DirectMethod)
         self.most_classes = 2 if entry.facts["classes"] == "binary" else 3
 
+    def varied(self) -> Subject:
+        """Return the method with other values of the hyperparameters that a search varies."""
+        default, found = self.declared.Params(**self.params), ranges(self.declared.Params)
+        other = {name: _other(each, getattr(default, name)) for name, each in found.items() if name not in self.params}
+        return Subject(self.entry, self.params | other, self.rows)
+
     def method(self, epochs: int = EPOCHS) -> Any:
         """Return the method for checks, with at most `epochs` epochs in each stage."""
         params = self.declared.Params(**self.params)
@@ -181,6 +189,14 @@ class Subject:
         with restored() as changed:
             learned = self.learn(self.toy())
         return learned, changed
+
+
+def _other(search: Range, default: Any) -> Any:
+    """Return the next choice, or the middle of a range of numbers, where training is least likely to diverge."""
+    if isinstance(search, Choice):
+        return search.values[(search.values.index(default) + 1 if default in search.values else 0) % len(search.values)]
+    middle = math.sqrt(search.low * search.high) if isinstance(search, LogUniform) else (search.low + search.high) / 2
+    return search.low if middle == default else middle
 
 
 def require(condition: bool, otherwise: str) -> None:

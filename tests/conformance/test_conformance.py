@@ -347,6 +347,46 @@ def test_label_leak_is_caught(part: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert fault("label_free", Fine).startswith(f"labels permuted within {part}")
 
 
+LABELS: list[np.ndarray[Any, Any]] = []
+"""of the table in use, as somebody knows them who reads the data's file by himself"""
+
+
+PEEK = ("peek", Annotated[int, Choice(0, 1, 2, 3)], 0)
+
+
+class Peeking(with_params(PEEK)):  # type: ignore[misc]
+    """Looks at labels, though not by default."""
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
+        loss: Tensor = super().loss(model, bags, now) + self.params.peek * seen() * model.log_proba(bags)[..., 0].mean()
+        return loss
+
+
+class PeekingFit(with_params(PEEK, method=Mean, base=DirectParams)):  # type: ignore[misc]
+    """The same without training."""
+
+    def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
+        changed: Predictor = super().predictor(weights + self.params.peek * seen(), rng)
+        return changed
+
+
+def seen() -> float:
+    """Something that depends on each label."""
+    return float(LABELS[-1] @ np.linspace(0, 1, len(LABELS[-1]))) / 10
+
+
+@pytest.mark.parametrize("declared", [Peeking, PeekingFit])
+@pytest.mark.parametrize("part", ["train", "validation"])
+def test_leak_in_non_default_configuration_is_caught(declared: Any, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def overheard(table: Any, assignment: Any, **options: Any) -> Task:
+        LABELS.append(table.row_labels[np.sort(getattr(assignment.split, part))])
+        return honest_build_task(table, assignment, **options)
+
+    monkeypatch.setattr(subjects, "build_task", overheard)
+    assert verdict_of("seeded", declared).result == "ok"
+    assert re.match(r"labels permuted within .*change ", fault("label_free", declared))
+
+
 def test_check_shows_weight_that_ramp_reached() -> None:
     class Ramped(DLLP, Reports):
         def schedules(self, now: Now) -> dict[str, Tensor]:
