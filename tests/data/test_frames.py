@@ -392,7 +392,7 @@ def test_embedded_files_are_small_and_all_attributed() -> None:
 def test_only_free_licences_let_data_be_redistributed() -> None:
     kept = {spec.name for spec in map(dataset_spec, DATASETS.names()) if not spec.redistributable}
     assert {"california", "credit", "credit_raw", "heloc", "movielens_1m"} <= kept
-    assert len(kept) == 18
+    assert len(kept) == 15
 
 
 @pytest.mark.parametrize("name", [*LOCAL, *CHANGED])
