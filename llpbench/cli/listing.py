@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from llpbench.cli import FAILED
-from llpbench.cli.options import Command, CommandGroup, checked_argument, data_dir_option, load_plugins, plugin_option
+from llpbench.cli.options import Command, CommandGroup, data_dir_option, load_plugins, plugin_option
 from llpbench.cli.output import echo, print_table
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import DATASETS, FAMILIES, METHODS, REGISTRIES, SUITES, Entry
@@ -165,7 +165,7 @@ def _declarations(params: type) -> dict[str, tuple[Any, str]]:
 
 
 @click.command("check", cls=Command, examples=("llpbench check my_method.py", "llpbench check dllp"))
-@checked_argument
+@click.argument("what", metavar="NAME|FILE.py", type=click.Path())
 @click.option("--dataset", metavar="NAME", help="Check baggings on this dataset.")
 @plugin_option
 def _check(what: str, dataset: str | None, plugin: tuple[str, ...]) -> int:

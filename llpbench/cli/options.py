@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import click
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.registry import FAMILIES
 from llpbench.core.text import hint
 from llpbench.running.settings import DEFAULT_PRESET, OPTIONS, PRESETS
 
@@ -155,27 +154,6 @@ def add_options(command: _Decorated, options: Sequence[Callable[[Any], Any]]) ->
     return command
 
 
-_KINDS = {"methods": "method", "datasets": "dataset", "baggings": "bagging", "encoders": "encoder"}
-"""Kinds of registered names that an option takes."""
-
-
-def _completed(*kinds: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return completions of the last name in a comma list."""
-
-    def complete(context: click.Context, option: click.Parameter, written: str) -> list[str]:
-        del context, option
-        from llpbench.core.registry import REGISTRIES
-
-        before, comma, last = written.rpartition(",")
-        names = [name for kind in kinds for name in REGISTRIES[kind].names()]
-        names += [f"suite:{name}" for name in REGISTRIES["suite"].names()] if kinds == ("dataset",) else []
-        if kinds == ("method",):
-            names += [f"family:{family}" for family in FAMILIES]
-        return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
-
-    return complete
-
-
 def run_options(command: _Decorated) -> _Decorated:
     """Add the flags of `settings.OPTIONS`, --preset and --config to a command."""
     for name, option in reversed(OPTIONS.items()):
@@ -184,11 +162,7 @@ def run_options(command: _Decorated) -> _Decorated:
             decorate = click.option(f"--{name}/--no-{name}", default=None, help=text)
         else:
             decorate = click.option(
-                f"--{name}",
-                metavar=option.read.metavar,
-                multiple=option.read.form == "many",
-                help=text,
-                shell_complete=_completed(_KINDS[name]) if name in _KINDS else None,
+                f"--{name}", metavar=option.read.metavar, multiple=option.read.form == "many", help=text
             )
         command = decorate(command)
     command = click.option("--config", metavar="FILE", help="TOML file of options. Its keys are the names of options.")(
@@ -205,9 +179,6 @@ def _default(value: Any) -> str:
     return f" [default: {','.join(map(str, value)) if isinstance(value, tuple) else value}]"
 
 
-checked_argument = click.argument(
-    "what", metavar="NAME|FILE.py", type=click.Path(), shell_complete=_completed(*_KINDS.values())
-)
 plugin_option = click.option("--plugin", multiple=True, metavar="FILE", help=OPTIONS["plugin"].help)
 data_dir_option = click.option("--data-dir", metavar="DIR", help=OPTIONS["data-dir"].help)
 journal_option = click.option(

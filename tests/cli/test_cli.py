@@ -228,18 +228,9 @@ def test_interrupted_command_exits_130(plugin: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "incomplete", "expected"),
-    [
-        ("", "rep", ["report"]),
-        ("run", "--bag-s", ["--bag-sizes"]),
-        ("run --methods", "dl", ["dllp"]),
-        ("run --methods", "dllp,bag-gp-", ["dllp,bag-gp-gbdt"]),
-        ("run --datasets", "adu", ["adult"]),
-        ("run --datasets", "adult,suite:ra", ["adult,suite:rare"]),
-        ("check", "ml", ["mlp"]),
-        ("list", "enc", ["encoders"]),
-    ],
+    [("", "rep", ["report"]), ("run", "--bag-s", ["--bag-sizes"]), ("list", "enc", ["encoders"])],
 )
-def test_shell_completion_offers_names(words: str, incomplete: str, expected: list[str]) -> None:
+def test_shell_completion_offers_commands_and_options(words: str, incomplete: str, expected: list[str]) -> None:
     offered = ShellComplete(cli, {}, "llpbench", "_LLPBENCH_COMPLETE").get_completions(words.split(), incomplete)
     assert [item.value for item in offered] == expected
 
