@@ -40,8 +40,6 @@ _ALIKE = 1e-4
 
 @dataclass(frozen=True)
 class _AlternatingMeanMapParams(DirectParams):
-    """Hyperparameters."""
-
     features: Annotated[str, FEATURES] = "scores"
     """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
     strength: Annotated[float, LogUniform(0.1, 1e4)] = 10.0

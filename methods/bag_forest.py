@@ -34,8 +34,6 @@ _BINS, _CATEGORIES = 16, 40
 
 @dataclass(frozen=True)
 class _BagForestParams(DirectParams):
-    """Hyperparameters."""
-
     trees: Annotated[int, Choice(50, 100, 200)] = 100
     """number of trees"""
     leaves: Annotated[int, Choice(4, 8, 16)] = 8

@@ -20,8 +20,6 @@ from llpbench.blocks.linear import LinearPredictor, linear_fit
 
 @dataclass(frozen=True)
 class _BagMeanLinearParams(DirectParams):
-    """Hyperparameters."""
-
     model: Annotated[str, Choice("ridge", "logistic")] = "ridge"
     """regression of proportions on bag means"""
     strength: Annotated[float, LogUniform(1e-2, 1e3)] = 1.0

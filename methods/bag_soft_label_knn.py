@@ -26,8 +26,6 @@ _BLOCK = 4_096
 
 @dataclass(frozen=True)
 class _BagSoftLabelKNNParams(DirectParams):
-    """Hyperparameters."""
-
     neighbours: Annotated[int, Choice(10, 50, 200)] = 50
     """number of nearest training rows"""
 

@@ -19,8 +19,6 @@ from llpbench.blocks.linear import LinearPredictor, linear_fit
 
 @dataclass(frozen=True)
 class _BagSoftLabelLinearParams(DirectParams):
-    """Hyperparameters."""
-
     model: Annotated[str, Choice("ridge", "logistic")] = "ridge"
     """regression of soft labels on rows"""
     strength: Annotated[float, LogUniform(1e-1, 1e4)] = 100.0

@@ -34,8 +34,6 @@ _BLOCK = 20_000
 
 @dataclass(frozen=True)
 class _ClusterSharesParams(DirectParams):
-    """Hyperparameters."""
-
     clusters: Annotated[int, Choice(5, 10, 20, 40)] = 20
     """number of clusters"""
     shrinkage: Annotated[float, Choice(0.01, 0.1, 1.0)] = 0.1

@@ -39,8 +39,6 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True)
 class _CountBayesParams(DirectParams):
-    """Hyperparameters."""
-
     rounds: Annotated[int, Choice(1, 2, 5, 50)] = 50
     """largest number of EM rounds"""
     smoothing: Annotated[float, LogUniform(0.1, 100.0)] = 1.0

@@ -25,8 +25,6 @@ from llpbench.blocks.trees import TreeProba, TreeRows, TreeSettings
 
 @dataclass(frozen=True)
 class _CountGBDTParams(DirectParams):
-    """Hyperparameters."""
-
     trees: Annotated[int, Choice(100, 200, 400, 800)] = 800
     """number of trees"""
     leaves: Annotated[int, Choice(4, 8, 16)] = 8

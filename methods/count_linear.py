@@ -28,8 +28,6 @@ from llpbench.blocks.linear import BAG_LOSSES, LinearPredictor, fit_bags
 
 @dataclass(frozen=True)
 class _CountLinearParams(DirectParams):
-    """Hyperparameters."""
-
     features: Annotated[str, FEATURES] = "scores+bins"
     """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
     loss: Annotated[str, BAG_LOSSES] = "count"

@@ -34,8 +34,6 @@ from llpbench import Bags, Choice, Method, MethodParams, Model, Now, losses, reg
 
 @dataclass(frozen=True)
 class _EasyLLPParams(MethodParams):
-    """Hyperparameters."""
-
     loss: Annotated[str, Choice("square", "cross-entropy")] = "square"
     """loss of a row for a given label"""
     baseline: Annotated[str, Choice("none", "others")] = "none"

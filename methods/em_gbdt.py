@@ -26,8 +26,6 @@ from llpbench.blocks.trees import TreeProba, TreeRows, TreeSettings
 
 @dataclass(frozen=True)
 class _EMGBDTParams(DirectParams):
-    """Hyperparameters."""
-
     start: Annotated[str, Choice("bag-gp", "soft-labels")] = "bag-gp"
     """source of the first posteriors"""
     rounds: Annotated[int, Choice(1, 2, 4, 10)] = 4

@@ -21,8 +21,6 @@ from llpbench import Bags, Choice, LogUniform, Method, MethodParams, Model, Now,
 
 @dataclass(frozen=True)
 class _EPRMParams(MethodParams):
-    """Hyperparameters."""
-
     loss: Annotated[str, Choice("square", "insensitive", "bce")] = "square"
     """distance of a bag's mean prediction from its proportions, summed over classes"""
     tolerance: Annotated[float, LogUniform(0.003, 0.3), When("loss", "insensitive")] = 0.03

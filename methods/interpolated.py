@@ -18,8 +18,6 @@ from llpbench import Bags, Method, MethodParams, Model, Now, Uniform, losses, re
 
 @dataclass(frozen=True)
 class _InterpolatedParams(MethodParams):
-    """Hyperparameters."""
-
     rho: Annotated[float, Uniform(0.0, 1.0)] = 0.7
     """weight of the loss of `dllp`; the loss of `bag-soft-label` has weight 1 - rho"""
 

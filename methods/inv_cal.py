@@ -34,8 +34,6 @@ _CORNERS = (1.0, 0.1, 0.01, 0.001)
 
 @dataclass(frozen=True)
 class _InvCalParams(DirectParams):
-    """Hyperparameters."""
-
     features: Annotated[str, FEATURES] = "scores"
     """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
     cost: Annotated[float, LogUniform(0.01, 100.0)] = 1.0

@@ -26,8 +26,6 @@ from llpbench.blocks.linear import LinearPredictor, MeanOperator
 
 @dataclass(frozen=True)
 class _MeanMapParams(DirectParams):
-    """Hyperparameters."""
-
     features: Annotated[str, FEATURES] = "scores"
     """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
     strength: Annotated[float, LogUniform(0.1, 1e4)] = 10.0

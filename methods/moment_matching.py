@@ -35,8 +35,6 @@ MANY = 10
 
 @dataclass(frozen=True)
 class _MomentParams(MethodParams):
-    """Hyperparameters."""
-
     order: Annotated[int, Choice(1, 2, 3)] = 3
     """largest number of rows drawn together"""
 

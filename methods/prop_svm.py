@@ -37,8 +37,6 @@ _RANDOM_STARTS = 10
 
 @dataclass(frozen=True)
 class _PropSVMParams(DirectParams):
-    """Hyperparameters."""
-
     features: Annotated[str, FEATURES] = "scores"
     """numbers as z-scores, as normal scores, or as these and ten quantile bins"""
     cost: Annotated[float, LogUniform(1e-3, 10.0)] = 1.0
