@@ -136,7 +136,8 @@ def main() -> None:
     caption = "Core. Blue and filled: significant after Holm's correction."
     figure = replace(figures["core"][FIGURE], title="Lead of the first method over the others", caption=caption)
     paper, beside = report(""), {title: suite for suite, title in SUITES.items()}
-    Published.write(paper, BOARDS, plots=PLOTS, overview=front(paper, below, figure), beside=beside)
+    published = Published.write(paper, BOARDS, plots=PLOTS, overview=front(paper, below, figure), beside=beside)
+    print(*published.places, sep="\n")
     shutil.copyfile(BOARDS / "core" / "plots" / f"{FIGURE}.svg", "docs/images/differences-core.svg")
     subprocess.run([sys.executable, "docs/generate.py"], check=True)
 

@@ -20,7 +20,7 @@ from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.record import Record
-from llpbench.results.journal import SHARD_SUFFIX, SHARDS, Contents, Preference
+from llpbench.results.journal import SHARD_SUFFIX, SHARDS, Contents, Preference, shards
 from llpbench.results.lines import to_line
 from llpbench.results.merging import EXCERPT, journal_files, merge_into
 
@@ -75,10 +75,17 @@ def _rounded(value: Any) -> Any:
 @click.option("--prefer", type=click.Choice(["newest", "first"]), help="as of llpbench merge")
 def main(folder: Path, journals: tuple[str, ...], prefer: Preference | None) -> None:
     """Merge journals with that of a folder."""
-    files = [path for name in (str(folder), *journals) for path in journal_files(name)]
-    with TemporaryDirectory() as merged:
-        contents = merge_into(Path(merged), files, prefer)
-    write(folder, contents)
+    if not (published := shards(folder)):
+        raise click.ClickException(
+            f"{str(folder)!r} has no published journal. Give a folder such as leaderboards/core."
+        )
+    try:
+        with TemporaryDirectory() as merged:
+            files = [*published, *(path for name in journals for path in journal_files(name))]
+            contents = merge_into(Path(merged), files, prefer)
+        write(folder, contents)
+    except LLPBenchError as error:
+        raise click.ClickException(str(error)) from error
     print(*contents.warnings, *contents.disputes, f"{len(contents.runs):,} runs: {folder}", sep="\n")
 
 

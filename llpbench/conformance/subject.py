@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
@@ -108,9 +109,13 @@ class Subject:
 
     def varied(self) -> Subject:
         """Return the method with other values of the hyperparameters that a search varies."""
-        default, found = self.declared.Params(**self.params), ranges(self.declared.Params)
-        other = {name: _other(each, getattr(default, name)) for name, each in found.items() if name not in self.params}
-        return Subject(self.entry, self.params | other, self.rows)
+        default, params = self.declared.Params(**self.params), self.params
+        for name, search in ranges(self.declared.Params).items():
+            with suppress(LLPBenchError, ValueError):  # values may exclude each other
+                other = {name: _other(search, getattr(default, name))} | params
+                self.declared.Params(**other)
+                params = other
+        return Subject(self.entry, params, self.rows)
 
     def method(self, epochs: int = EPOCHS) -> Any:
         """Return the method for checks, with at most `epochs` epochs in each stage."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
 from numpy.random import Generator
@@ -180,14 +180,17 @@ def _read(value: str, default: object, hint: Any, what: str) -> Any:
     """Return the value of an option; names if its default is a tuple or missing. `what` names the option in errors."""
     if isinstance(default, tuple) or default is inspect.Parameter.empty:
         return tuple(part.strip() for part in value.split("+"))
-    return read_value(what, value, hint or (type(default) if isinstance(default, int | float) else str))
+    plain = get_args(hint)[0] if hasattr(hint, "__metadata__") else hint
+    if not {bool, int, float, str}.intersection(get_args(plain) or (plain,)):
+        hint = type(default) if isinstance(default, int | float) else str
+    return read_value(what, value, hint)
 
 
 def _hints(name: str) -> Mapping[str, Any]:
     """Return annotations of the options of a bagging; none if an annotation cannot be evaluated."""
     try:
         return {**_SIZE_HINTS, **get_type_hints(BAGGINGS.get(name), include_extras=True)}
-    except NameError:  # imported for type checkers alone
+    except Exception:  # of a plugin: such as names that are imported for type checkers alone
         return _SIZE_HINTS
 
 

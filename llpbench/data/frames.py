@@ -80,6 +80,8 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
     try:
         labels = read_bag_labels(keys[0], frame)
         known = read_bag_table(None, counts, labels)
+        if known.ends is not None:
+            raise LLPBenchError("counts as ranges work only in fit. Give NaN for unknown values.")
         labels = labels.matched(replace(known, at_fit=False))  # datasets have no option `unmatched`
         found = known.counts(labels, noise)
         classes = known.classes(None)

@@ -99,6 +99,10 @@ class _ScaledLayer(nn.Module):
         return x + SLOW_RATE * self.blend * (F.selu(x) - x)
 
 
+_Numbers = Callable[[Rows], Tensor]
+"""numbers [..., numeric features, width] of rows"""
+
+
 class _FlatEncoder(Encoder):
     """Layers on all features side by side: one-hot categories of few levels, embeddings of others, and numbers."""
 
@@ -108,7 +112,7 @@ class _FlatEncoder(Encoder):
     one_hot: Tensor
 
     def add_features(
-        self, schema: Schema, category_dim: int, most_one_hot: int, number_dim: int, numbers: Callable[[], nn.Module]
+        self, schema: Schema, category_dim: int, most_one_hot: int, number_dim: int, numbers: Callable[[], _Numbers]
     ) -> list[int]:
         """Add embeddings, with `numbers` of width `number_dim`; return the number of columns of each feature.
 
@@ -335,11 +339,15 @@ class _ResNet(_FlatEncoder):
     def __init__(self, schema: Schema, params: _ResNetParams, dropout: float) -> None:
         super().__init__()
         self.dim = params.dim
-        self.register_module("numbers", None)  # parameters of numbers come first, since their order affects rounding
-        self.add_features(schema, params.category_dim, -1, 1, lambda: _PlainNumbers(schema.numeric))
+        self.missing = nn.Parameter(torch.zeros(schema.numeric)) if schema.numeric else None
+        self.add_features(schema, params.category_dim, -1, 1, lambda: self._filled)
+        self.register_buffer("one_hot", self.one_hot, persistent=False)  # not in files of weights
         self.first = nn.Linear(len(self.inputs), params.dim)
         self.blocks = nn.ModuleList(_ResidualBlock(params.dim, params.hidden, dropout) for _ in range(params.depth))
         self.norm = nn.LayerNorm(params.dim)
+
+    def _filled(self, rows: Rows) -> Tensor:
+        return torch.where(rows.missing, self.missing, rows.numeric).unsqueeze(-1)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         x = self.first(embeddings.flatten(-2)[..., self.inputs])

@@ -76,7 +76,7 @@ def to_html(
     tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
     by_size = tasks.sort_values("bag_size", key=lambda sizes: sizes.map(lambda size: size or 0), kind="stable")["bags"]
     present = {ANCHOR: report.robustness, "plots": plots[1:]}
-    tabs = TABS | ({"leaderboard": "The paper’s datasets"} if beside else {})
+    tabs = TABS | ({"leaderboard": "The paper’s datasets"} if overview.which else {})
     return _rendered(
         words=words,
         title=report.title,

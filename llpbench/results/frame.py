@@ -108,7 +108,7 @@ _VARIABLES: dict[str, _Column] = {
     "reference": _at("method.reference", "paper of the method; empty if it has none", default=""),
     "dataset": _at("spec.dataset", "name of the dataset"),
     "dataset_code": _at(
-        "dataset.code", "short name of the dataset, for example in the paper; empty if it has none", default=""
+        "dataset.code", "short name of the dataset in the paper (older runs: also of others)", default=""
     ),
     "bagging": _at("spec.bagging", "name of the bagging, with its options"),
     "bag_size": _Column(

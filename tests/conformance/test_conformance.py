@@ -387,6 +387,16 @@ def test_leak_in_non_default_configuration_is_caught(declared: Any, part: str, m
     assert re.match(r"labels permuted within .*change ", fault("label_free", declared))
 
 
+def test_hyperparameters_that_exclude_each_other_are_no_fault() -> None:
+    def refuse_both(params: Any) -> None:
+        if (params.kind, params.mode) == ("b", "b"):
+            raise LLPBenchError("kind b needs mode a")
+
+    declared: Any = with_params(MODE, ("kind", *MODE[1:]))
+    declared.Params.__post_init__ = refuse_both
+    assert verdict_of("label_free", declared).result == "ok"
+
+
 def test_check_shows_weight_that_ramp_reached() -> None:
     class Ramped(DLLP, Reports):
         def schedules(self, now: Now) -> dict[str, Tensor]:

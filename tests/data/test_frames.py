@@ -279,6 +279,7 @@ def test_rows_and_bags_are_matched_by_keys() -> None:
         (voters().iloc[:3], bags(), r"1 of 3 bags .* no rows\..*\.$"),
         (voters(), bags().assign(yes=5), r"2 rows, but its counts \(1, 5\) add up to 6"),
         (voters(), bags().assign(yes="many"), "counts must be numbers"),
+        (voters(), bags().assign(yes="<5"), "counts as ranges"),
         (voters(), bags().drop(columns="yes"), "counts of one class"),
         (voters().assign(age=np.inf), bags(), "infinite"),
     ],

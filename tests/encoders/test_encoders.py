@@ -61,6 +61,11 @@ def test_every_parameter_has_gradient(name: str) -> None:
     assert [n for n, p in encoder.named_parameters() if p.grad is None] == []
 
 
+def test_names_of_resnet_stay_those_of_saved_weights() -> None:
+    names = {name.partition(".")[0] for name in build("resnet").state_dict()}
+    assert names == {"missing", "categories", "inputs", "first", "blocks", "norm"}
+
+
 def test_saint_has_published_size() -> None:
     """As published: about 175,000 parameters in the blocks at width 32 and depth 6."""
     encoder = _Saint(SCHEMA, _SaintParams(), 0.1)
@@ -108,7 +113,7 @@ def test_encoders_have_published_sizes(name: str, size: int) -> None:
     """But for the learned vectors of missing numbers, and the norm that the authors count as part of the head."""
     encoder = build(name, replace(WIDE, numeric=86, cardinalities=()) if name == "resnet" else WIDE)
     assert isinstance(encoder, _FTTransformer | _ResNet)
-    missing = encoder.numbers if isinstance(encoder, _ResNet) else encoder.features.missing
+    missing = encoder.missing if isinstance(encoder, _ResNet) else encoder.features.missing
     assert parameters(encoder) - parameters(missing, encoder.norm) == size
     if isinstance(encoder, _FTTransformer):
         assert isinstance(encoder.blocks[0].norm_attention, torch.nn.Identity), "none before the first attention"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import chdir
 from functools import cache
 from io import StringIO
 from typing import Any, NamedTuple
@@ -12,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from made import make_report
 from pandas import DataFrame, read_csv
 from pandas.testing import assert_frame_equal
 from repository import ROOT
 from scipy import stats
 
-from benchmarks.publish import SUITES, front
+from benchmarks.publish import SUITES, front, report
 from llpbench.core.record import Record, TuningRecord
 from llpbench.data.loading import suite_datasets
 from llpbench.report.board_tables import Report
@@ -49,8 +49,8 @@ def read_suite(name: str) -> Published:
     records, tunings = [*merged.counting.values()], [*merged.tunings.values()]
     if name == "core":  # its journal also has a few runs of larger datasets
         records = [record for record in records if record["spec"]["dataset"] in suite_datasets("core")]
-    metric = "average-precision" if name == "rare" else "auc"
-    return Published(records, tunings, make_report(records, tunings=tunings, metric=metric))
+    with chdir(ROOT):
+        return Published(records, tunings, report(name))
 
 
 @pytest.fixture(scope="module")
