@@ -31,6 +31,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -99,10 +100,6 @@ class _ScaledLayer(nn.Module):
         return x + SLOW_RATE * self.blend * (F.selu(x) - x)
 
 
-_Numbers = Callable[[Rows], Tensor]
-"""numbers [..., numeric features, width] of rows"""
-
-
 class _FlatEncoder(Encoder):
     """Layers on all features side by side: one-hot categories of few levels, embeddings of others, and numbers."""
 
@@ -112,7 +109,7 @@ class _FlatEncoder(Encoder):
     one_hot: Tensor
 
     def add_features(
-        self, schema: Schema, category_dim: int, most_one_hot: int, number_dim: int, numbers: Callable[[], _Numbers]
+        self, schema: Schema, category_dim: int, most_one_hot: int, number_dim: int, numbers: Callable[[], Any]
     ) -> list[int]:
         """Add embeddings, with `numbers` of width `number_dim`; return the number of columns of each feature.
 
@@ -335,11 +332,12 @@ class _ResNet(_FlatEncoder):
     """Residual network with LayerNorm, on normal scores of numbers."""
 
     Params = _ResNetParams
+    missing: Tensor
 
     def __init__(self, schema: Schema, params: _ResNetParams, dropout: float) -> None:
         super().__init__()
         self.dim = params.dim
-        self.missing = nn.Parameter(torch.zeros(schema.numeric)) if schema.numeric else None
+        self.register_parameter("missing", nn.Parameter(torch.zeros(schema.numeric)) if schema.numeric else None)
         self.add_features(schema, params.category_dim, -1, 1, lambda: self._filled)
         self.register_buffer("one_hot", self.one_hot, persistent=False)  # not in files of weights
         self.first = nn.Linear(len(self.inputs), params.dim)
