@@ -192,7 +192,7 @@ def read_value(name: str, value: Any, hint: Any) -> Any:
                 return number
     if str in types:
         return str(value)
-    expected = " or ".join("a number" if t is float else "a whole number" if t is int else "none" for t in types)
+    expected = " or ".join("a finite number" if t is float else "a whole number" if t is int else "none" for t in types)
     raise LLPBenchError(f"{name} must be {expected}, got {value}")
 
 

@@ -334,7 +334,7 @@ def test_parsed_bagging_omits_defaults_and_round_trips(text: str, expected: tupl
         ("ordered:columns=a:columns=b", "given twice"),
         ("kmeans:clusters=1", "'clusters' in 'kmeans:clusters=1' must be at least 2, got 1"),
         ("dirichlet:alpha=0", "'alpha' in 'dirichlet:alpha=0' must be at least 1e-12, got 0"),
-        ("dirichlet:alpha=inf", "must be a number, got inf"),
+        ("dirichlet:alpha=inf", "must be a finite number, got inf"),
         ("column:by=a:split=days", "'split'.*must be one of rows, bags, got days"),
         ("column:by=a:rest=pool", "no option 'rest'.* It has: by, least, most, split"),
         ("column:by=a:least=0", "'least'.*must be at least 1, got 0"),
@@ -375,9 +375,9 @@ def test_options_take_the_type_of_their_default(table: Table) -> None:
     assert parse_bagging(format_bagging(name, options)) == (name, options)
     for wrong, message in (
         ("k=x", "a whole number, got x"),
-        ("rate=x", "must be a number"),
+        ("rate=x", "must be a finite number"),
         ("fast=no", "true or false"),
-        ("rate=nan", "must be a number, got nan"),
+        ("rate=nan", "must be a finite number, got nan"),
     ):
         with pytest.raises(LLPBenchError, match=message):
             parse_bagging(f"optional:{wrong}")
