@@ -59,7 +59,10 @@ def main(journal: str) -> None:
     auc = 100 * new.pivot_table(index=KEYS, columns="way", values="test_auc")
     both = auc.join(100 * old.pivot_table(index=KEYS, columns="criterion", values="test_auc"), how="inner")
     kind = both.index.get_level_values("dataset").isin(JUDGES)
-    for (judges, method, bagging), part in both.groupby([kind, "method", "bagging"]):
+    methods = both.index.get_level_values("method")
+    alone = both.groupby([kind, methods, "bagging"])
+    together = both.groupby([kind, ["mean of all"] * len(both), "bagging"])
+    for (judges, method, bagging), part in (*alone, *together):
         for way in auc:
             for criterion in ("mpiou", "auc"):
                 paired = (part[way] - part[criterion]).dropna()
