@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -196,7 +197,7 @@ def _report(
         raise LLPBenchError("--plots and --no-plots cannot be combined. Leave one of them out.")
     load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
-    results = Results.of(_merged(journals or (out,)))
+    results = Results.of(_merged(journals or (_folder(out),)))
     plots = None if no_plots else plots_dir or Path(out) / PLOTS
     published = results.publish(out, plots=plots, metric=metric or "auc")
     _show_published(published, chosen, results.records)
@@ -249,7 +250,7 @@ def _compare(rivals: str | None, against: str | None, journals: tuple[str, ...],
     The first lines show the rank of each of your methods among the published ones, and its difference from named
     methods with a 95 % interval. The published board with your methods follows.
     """
-    merged = _merged(journals or (out,))
+    merged = _merged(journals or (_folder(out),))
     if against == "paper":
         if rivals is not None:
             raise LLPBenchError("--against paper cannot be combined with --with. Leave one of them out.")
@@ -353,9 +354,16 @@ def _select_studies(pattern: str) -> list[Study]:
     return Study.select(pattern)
 
 
-def _journal_files(names: Sequence[str]) -> list[Path]:
-    from llpbench.results.merging import journal_files
+def _folder(out: str) -> str:
+    """Return --out as a path that is no name of published results: `./core`."""
+    return os.path.join(".", out)
 
+
+def _journal_files(names: Sequence[str]) -> list[Path]:
+    from llpbench.results.merging import SHIPPED, journal_files
+
+    for name in SHIPPED.keys() & {name for name in names if Path(name).is_dir()}:
+        echo(f"llpbench: {name} is our published journal. Your folder is ./{name}.", err=True)
     return [path for name in names for path in journal_files(name)]
 
 

@@ -63,7 +63,7 @@ class Check:
             return Verdict(self, "does not apply", str(reason))
         except (FaultError, LLPBenchError) as error:
             return Verdict(self, "failed", str(error))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Verdict(self, "failed", fault(error, subject.entry.file))
 
 

@@ -66,7 +66,7 @@ class Cell:
     numbers: str = "z"
     """representation of numbers for the method, one of `NUMBERS`"""
     average: str = ""
-    """average in place of a chosen epoch, such as `half:30` (`core/cell.py`); empty to choose an epoch"""
+    """average in place of a chosen epoch, such as `half:30` (`Average`); empty to choose an epoch"""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
@@ -217,7 +217,7 @@ class Environment:
     threads: int = 1
     """CPU threads per cell; part of the environment, so every executor gives the same numbers"""
     compile: bool | None = None
-    """whether to use `torch.compile`; None: on a GPU, and on a CPU if the encoder declares it and training is long"""
+    """whether to use `torch.compile`; None: only on a CPU, if the encoder declares it and training is long"""
     data_dir: str | None = None
     pretrained: str | None = None
     """folder of pretrained encoders; None: pretrain for each cell and discard the weights"""

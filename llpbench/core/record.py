@@ -146,7 +146,7 @@ class _HardwareFacts(TypedDict):
 
 
 class _TrialFacts(TypedDict):
-    """One trial of a search (`tunings.Trial`)."""
+    """One trial of a search (`tuning.search.Trial`)."""
 
     number: Count
     params: dict[str, Any]

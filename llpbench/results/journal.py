@@ -29,6 +29,8 @@ from typing import Any, Literal, NamedTuple, cast
 
 from filelock import FileLock, Timeout
 
+from llpbench.core.cell import bagging_text
+from llpbench.core.criteria import METRICS
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import MODE, open_packed, replace_file
 from llpbench.core.record import SCHEMA, Record, TuningRecord
@@ -108,12 +110,20 @@ class Contents:
                 gc.enable()
 
     @classmethod
+    def of_run(cls, folder: Path) -> Contents:
+        """Read the journal of a run's folder. Raises `LLPBenchError` if the folder holds a published journal."""
+        if shards(folder):
+            raise LLPBenchError(f"{str(folder)!r} holds a published journal. Choose another --out.")
+        return cls.read(folder / FILE)
+
+    @classmethod
     def joined(cls, journals: Iterable[Contents], prefer: Preference | None = None) -> Contents:
         """Join the contents of journals in any order (`settle`). Of different results keep only the preferred one.
 
         Within a journal its order counts, otherwise the time stamp.
         """
         runs: dict[str, list[Record]] = {}
+        several = set[str]()
         tunings: dict[str, TuningRecord] = {}
         warnings, time = list[str](), itemgetter("finished")
         for contents in journals:
@@ -121,9 +131,11 @@ class Contents:
             for name, tuning in contents.tunings.items():
                 tunings[name] = _newer(*sorted((tunings[name], tuning), key=time)) if name in tunings else tuning
             for run, records in contents.runs.items():
+                several |= {run} & runs.keys()
                 known = runs.setdefault(run, [])
                 known += [record for record in records if record not in known]
-        settled = {run: settle(sorted(records, key=time)) for run, records in runs.items()}
+        ordered = {run: sorted(records, key=time) if run in several else records for run, records in runs.items()}
+        settled = {run: settle(records) for run, records in ordered.items()}
         if prefer is not None:
             settled = {run: [records[0] if prefer == "first" else records[-1]] for run, records in settled.items()}
         return cls(settled, tunings, tuple(warnings))
@@ -171,9 +183,7 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         """Open or create the journal in `folder` and repair its end. Raises `LLPBenchError` on failure."""
         self.path = folder / FILE
-        if shards(folder):
-            raise LLPBenchError(f"{str(folder)!r} holds a published journal. Choose another --out.")
-        Contents.read(self.path)  # a foreign file must be rejected before anything is locked or repaired
+        Contents.of_run(folder)  # a foreign file must be rejected before anything is locked or repaired
         self._lock = FileLock(folder / LOCK, timeout=0)
         self._made = [each for each in (folder, *folder.parents) if not each.exists()]
         """folders to be created, the innermost first"""
@@ -229,8 +239,8 @@ class Journal:
         """
         for number, record in enumerate(records):
             self._require_unchanged(records[number:])
-            self._write(to_line(record))
-            self.contents.add(record)
+            self._write(line := to_line(record))
+            self.contents.add(read_line(line))  # as the next command will read it: without NaN
 
     def replace(self, content: bytes) -> None:
         """Replace the whole content of the journal. Raises `LLPBenchError` if it cannot be written."""
@@ -411,17 +421,25 @@ def widest(records: Sequence[Record]) -> _Disagreement:
             whole = len(known) == len(values) or not known
             points = max(known, default=0.0) - min(known, default=0.0) if whole else math.inf
             differences.append(_Disagreement(points, metric, values))
-    return max(differences, key=lambda difference: difference.points)
+    none = _Disagreement(math.inf, "auc", (None,) * len(records))
+    return max(differences, key=lambda difference: difference.points, default=none)
 
 
 def dispute(records: Sequence[Record]) -> str:
     """Return one line about the different results of a run."""
     spec, seed, apart = records[-1]["spec"], records[-1]["seed"], widest(records)
-    shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in apart.values)
-    how = f"more than {100 * TOLERANCE:g} points apart" if math.isfinite(apart.points) else "a score and none"
+    scale = 100 if METRICS[apart.metric].percent else 1
+    shown = ", ".join("none" if value is None else f"{scale * value:.4f}" for value in apart.values)
+    how = (
+        f"more than {scale * TOLERANCE:g} {'points ' * (scale > 1)}apart"
+        if math.isfinite(apart.points)
+        else "a score and none"
+    )
+    bags = (bagging_text(spec["bagging"], spec.get("max_bags")), str(spec["bag_size"] or ""))
+    what = (spec["method"], spec["encoder"], "on", spec["dataset"], *bags)
     prefer = "until one is preferred: llpbench merge JOURNAL --out FOLDER --prefer newest (or first)"
     return (
-        f"{spec['method']} on {spec['dataset']} {spec['bag_size']}, seed {seed}: {len(records)} different results, "
+        f"{' '.join(filter(None, what))}, seed {seed}: {len(records)} different results, "
         f"test {apart.metric.upper()} {shown}; "
         f"{'the last one counts' if agree(records) else f'{how}, so none counts {prefer}'}"
     )

@@ -12,12 +12,11 @@ In memory each criterion has its evaluation (`core.record.CriterionResult`).
 from __future__ import annotations
 
 import json
-import math
 from functools import cache
 from typing import Any, cast, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import SchemaValidator, from_json
+from pydantic_core import SchemaValidator, from_json, to_json
 from typing_extensions import TypedDict  # pydantic accepts `typing.TypedDict` only from Python 3.12 on
 
 from llpbench.core.cell import Tuning
@@ -63,15 +62,7 @@ def to_line(record: Record | TuningRecord) -> bytes:
             position, _ = judged.setdefault(json.dumps(evaluation, sort_keys=True), (len(judged), evaluation))
             results[criterion] = {"judged": position, "validation": result.get("validation")}
         value |= {"results": results, "judged": [evaluation for _, evaluation in judged.values()]}
-    return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+    return to_json(value, inf_nan_mode="null") + b"\n"
 
 
 def decode(line: bytes) -> dict[str, Any]:

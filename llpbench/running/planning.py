@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from llpbench.core.cell import GIVEN, TOGETHER, Cell, Tuning
+from llpbench.core.cell import GIVEN, TOGETHER, Cell, Tuning, is_without_labels
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.ranges import read_params
@@ -254,6 +254,8 @@ def _tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[tuple[Res
         return []
     tunings = [(one, tuning) for one in cells for tuning in _tunings_of_cell(settings, settings.tune, one.cell)]
     if cells and not tunings:
+        if "coarse" not in settings.tune_regimes and all(is_without_labels(one.cell.bagging) for one in cells):
+            raise LLPBenchError("data without labels of rows cannot be tuned by labels. Leave --tune-regimes out.")
         methods = METHODS.select(settings.methods)
         raise LLPBenchError(
             f"{' and '.join(sorted(methods))} {verb(len(methods))} no hyperparameter to search"
@@ -273,7 +275,8 @@ def _tunings_of_cell(settings: Settings, trials: int, cell: Cell) -> Iterator[Tu
     # trials proposed together share an architecture; if nothing else is free, they would be identical
     together = free.keys() - space.architecture(cell.method, free, dict.fromkeys(free))
     size = TOGETHER if together and cell.protocol is not None else 1
-    for regime in settings.tune_regimes if free else ():
+    regimes = [regime for regime in settings.tune_regimes if regime == "coarse" or not is_without_labels(cell.bagging)]
+    for regime in regimes if free else ():
         yield Tuning(cell, regime, trials, free, settings.tune_sampler, settings.tune_seed, size)
 
 
@@ -359,7 +362,7 @@ def _study_cells(settings: Settings) -> list[Cell]:
             for option, part in _NARROWING.items()
             if option in settings.narrowed
         }
-        known = "; ".join(f"--{option} {','.join(names)}" for option, names in values.items())
+        known = "; ".join(f"--{option} {','.join(names)}" for option, names in values.items() if names)
         raise LLPBenchError(f"--study {settings.study} has no cell with these values. It has: {known}.")
     return cells
 
@@ -394,6 +397,8 @@ def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str
     if "pretraining" in settings.set:
         from llpbench.blocks.pretraining import PretrainingParams
 
+        if set(settings.pretraining) == {"none"}:
+            raise LLPBenchError("--set names pretraining, but there is none. Add --pretraining self, bag or self+bag.")
         for values in _grid(settings.set["pretraining"]):
             read_params(PretrainingParams, values, owner="pretraining")
     for name in params:

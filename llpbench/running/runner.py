@@ -18,11 +18,12 @@ from llpbench.core.files import obstacle
 from llpbench.core.record import Record, Status, TuningRecord
 from llpbench.core.text import plural
 from llpbench.data.loading import locate
-from llpbench.results.journal import FILE, Contents, Journal
+from llpbench.results.journal import Contents, Journal
 from llpbench.results.staleness import comparison
+from llpbench.running.channel import Alive
 from llpbench.running.display import Display
 from llpbench.running.estimates import FACTOR, Estimator, estimate_text
-from llpbench.running.executors import Executor, Listener, Resources
+from llpbench.running.executors import Executor, Listener, Message, Outcome, Resources, Warned
 from llpbench.running.executors.inline import Inline
 from llpbench.running.interrupts import interruptible
 from llpbench.running.obstacles import Resolved, obstacles
@@ -46,8 +47,6 @@ class _RunSummary:
 
     plan: Plan
     """The plan before the run."""
-    left: int
-    """Number of runs that were not started because the time budget was used up."""
     contents: Contents
     """Contents of the journal after the run."""
 
@@ -75,7 +74,9 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, float
     Downloads, writes and runs nothing. Raises `LLPBenchError` for bad settings, and if all cells are impossible.
     """
     cells = expand(settings)
-    contents = Contents.read(settings.out / FILE)
+    contents = Contents.of_run(settings.out)
+    for warning in contents.warnings:
+        say(warning)
     plan = Plan.of_run(settings, cells, contents).with_obstacles(obstacles(settings.data_dir, load=False))
     if plan.jobs:
         _require_device(settings)
@@ -106,17 +107,17 @@ def run(settings: Settings, display: Display) -> _RunSummary:
                 display.say(f"impossible: {reason}", warning=True)
             for doubt in plan.doubts:
                 display.say(doubt, warning=True)
-            left = _execute(settings, plan, journal, display, end)
-        return _RunSummary(plan, left, journal.contents)
+            _execute(settings, plan, journal, display, end)
+        return _RunSummary(plan, journal.contents)
 
 
-def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, end: float) -> int:
-    """Run the jobs of the plan until `end`. Return the number of runs that are left."""
+def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, end: float) -> None:
+    """Run the jobs of the plan until `end`."""
     jobs = plan.jobs
     if not jobs:
         display.say(f"nothing to run: {plan}")
         _show_changes(plan, display)
-        return 0
+        return
     _require_device(settings)
     written = {PRETRAINED: any(job.cell.pretraining != "none" for job in jobs), PREDICTIONS: settings.save_predictions}
     for name, is_written in written.items():
@@ -125,6 +126,8 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     estimator = _estimator(settings, journal.contents.records)
     if settings.ray_address is not None:
         display.say(f"joining the Ray cluster at {settings.ray_address}")
+        if settings.save_predictions:
+            display.say(f"machines that do not share {settings.out} keep their predictions there", warning=True)
     executor, note = _pick_executor(settings, jobs, Resources.of(settings.device), estimator)
     schedule = Schedule(
         jobs,
@@ -147,7 +150,6 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     left = sum(len(job.seeds) for job in schedule.left)
     if left:
         display.say(f"time is up: {plural(left, 'run')} left. Run the same command again to continue.", warning=True)
-    return left
 
 
 def _show_changes(plan: Plan, display: Display) -> None:
@@ -195,10 +197,25 @@ class _RunListener(Listener):
         self._running[job.id] = job, time.monotonic()
         self._display.started(job)
 
-    def progressed(self, job: Job, epoch: Epoch) -> None:
-        self._display.progressed(job, epoch)
+    def warned(self, text: str) -> None:
+        self._display.say(text, warning=True)
 
-    def search_finished(self, job: Job, record: TuningRecord) -> None:
+    def notify(self, job: Job, message: Message | Outcome) -> None:
+        match message:
+            case Alive():
+                pass
+            case Warned(text):
+                self.warned(text)
+            case Epoch():
+                self._display.progressed(job, message)
+            case Ended():
+                self._end(job, message)
+            case list():
+                self._finish(job, message)
+            case _:
+                self._finish_search(job, message)
+
+    def _finish_search(self, job: Job, record: TuningRecord) -> None:
         del self._running[job.id]
         self._journal.append(record)
         running = (other for other, _ in self._running.values())
@@ -209,7 +226,7 @@ class _RunListener(Listener):
         self._display.search_finished(job, record, sum(len(other.seeds) for other in following))
         self._estimate()
 
-    def finished(self, job: Job, records: list[Record]) -> None:
+    def _finish(self, job: Job, records: list[Record]) -> None:
         del self._running[job.id]
         self._done.add(job.id)
         shared = self._slots > 1 and not job.alone
@@ -224,7 +241,7 @@ class _RunListener(Listener):
         self._display.finished(job, final)
         self._estimate()
 
-    def ended(self, job: Job, end: Ended) -> None:
+    def _end(self, job: Job, end: Ended) -> None:
         retry = _retry(job, end)
         if end.how == "stopped":
             self._schedule.left.append(job)
@@ -237,9 +254,6 @@ class _RunListener(Listener):
             self.warned(f"{job.title}: {end.reason}; retrying{' alone' if retry.alone and not job.alone else ''}")
         del self._running[job.id]
         self._display.finished(job, [])
-
-    def warned(self, text: str) -> None:
-        self._display.say(text, warning=True)
 
     def _estimate(self) -> None:
         """Show the remaining time, unless that was done just now: with many jobs an estimate takes long itself."""

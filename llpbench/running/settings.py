@@ -81,7 +81,7 @@ def _reader(metavar: str = "", form: Literal["value", "switch", "many"] = "value
     return lambda function: _Reader(function, metavar, form)
 
 
-_RANGE = re.compile(r"(\d{1,18})-(\d{1,18})")
+_RANGE = re.compile(r"(\d{1,15})-(\d{1,15})")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _MOST_SEEDS, _LONGEST_RANGE = 100, 10_000
 """Largest number of seeds that a single number means, and of seeds in a range."""
@@ -247,12 +247,9 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> int:
-    """Return a whole number; -1 for any other value, such as True or 256.0."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, str) and re.fullmatch(r"[+-]?\d{1,18}", value.strip()):
-        return int(value)
-    return -1
+    """Return a whole number; -1 for any other value, such as True or 256.0, and for more digits than journals take."""
+    is_whole = isinstance(value, int | str) and re.fullmatch(r"[+-]?\d{1,15}", str(value).strip())
+    return int(value) if is_whole else -1
 
 
 def _require(value: T, valid: object, expected: str) -> T:

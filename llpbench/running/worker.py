@@ -16,7 +16,7 @@ from pathlib import Path
 
 from llpbench.core.cell import Environment, Epoch
 from llpbench.core.text import LOG, one_line
-from llpbench.running.channel import Alive, Child, ChildDied, Parent
+from llpbench.running.channel import Child, ChildDied, Parent
 from llpbench.running.executors import LogHandler, Message, Outcome, Warned
 from llpbench.running.schedule import Ended, Job, Limit, Result, RunCell
 from llpbench.training import memory
@@ -58,7 +58,7 @@ class Worker:
         try:
             child = self.start()
             if not self._ready:
-                while isinstance(child.receive(budget_end - time.monotonic(), SECONDS_OF_SILENCE), Alive):
+                while child.receive(budget_end - time.monotonic(), SECONDS_OF_SILENCE) != "ready":
                     pass
                 self._ready = True
             end = min(time.monotonic() + limit.timeout, budget_end)

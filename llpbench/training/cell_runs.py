@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,7 +28,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, ROUNDING, CriterionResult, Record, Status
 from llpbench.core.registry import ENCODERS, METHODS, load_plugin
 from llpbench.core.seeding import generator
-from llpbench.core.text import fault
+from llpbench.core.text import LOG, fault
 from llpbench.data.loading import load_table
 from llpbench.data.tasks import build_task
 from llpbench.training import memory
@@ -133,7 +132,7 @@ def _compute(
             try:
                 _keep_predictions(file, result.predicted, tasks[result.seed], classes)
             except LLPBenchError as error:  # the result must not be lost with its prediction file
-                warnings.warn(str(error), stacklevel=1)
+                LOG.warning("%s", error)
     shared = {**facts, "hardware": machine.hardware(environment.threads, cell.precision)}
     return [result.record(cell, tasks[result.seed], data_seconds, shared) for result in results]
 

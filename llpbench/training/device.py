@@ -31,7 +31,7 @@ _RECOMPILES = 64
 """largest number of compilations of a step; beyond it torch silently stops compiling"""
 
 _KEPT_IN = "TORCHINDUCTOR_CACHE_DIR"
-_LIBRARY = re.compile(r"/[^\s:]+\.so(?=:)")
+_LIBRARY = re.compile(r"/[^:\n]+\.so(?=:)")
 
 
 @dataclass(frozen=True)

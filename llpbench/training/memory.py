@@ -13,8 +13,8 @@ try:
 except ImportError:  # not available on Windows
     resource = None  # type: ignore[assignment]
 
-_MALLOPT = {"M_MMAP_MAX": (-4, 0), "M_TRIM_THRESHOLD": (-1, 2**31 - 1), "M_TOP_PAD": (-2, 64 * 2**20)}
-"""option numbers of glibc and our values: no separate mappings, no memory is returned, the heap grows by 64 MB"""
+_MALLOPT = ((-4, 0), (-1, 2**31 - 1), (-2, 64 * 2**20))
+"""M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD of glibc: nothing mapped apart or returned, the heap grows by 64 MB"""
 _STATUS, _PEAK_RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 """Linux's status of this process, and the file that resets its peak memory"""
 
@@ -26,7 +26,7 @@ def keep_freed() -> None:
     would be mapped and zeroed again, which takes a third of the time of a SAINT step.
     """
     if library := _glibc():
-        for option, value in _MALLOPT.values():
+        for option, value in _MALLOPT:
             library.mallopt(option, value)
 
 

@@ -4,8 +4,7 @@
 updates the stacked parameters. Everything stays on the device. Every member has its own split, bags, normalisation and
 random streams, so up to rounding it gets the same numbers alone as together with others.
 
-See `cohort.py` for shared state, `stage.py` for the training loop, `selection.py` for early stopping and
-`cohort.py` for predictions.
+See `cohort.py` for shared state and predictions, `stage.py` for the training loop, `selection.py` for early stopping.
 """
 
 from __future__ import annotations

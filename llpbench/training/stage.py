@@ -24,7 +24,7 @@ from llpbench.core.errors import HookError
 from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
 from llpbench.core.record import CPU_TRAIN
-from llpbench.core.text import one_line
+from llpbench.core.text import LOG, one_line
 from llpbench.training.cohort import Cohort, Rungs
 from llpbench.training.objective import OfMember, Weights, after_step_at, encoding, explained, log_proba
 from llpbench.training.selection import Selection
@@ -92,9 +92,10 @@ class StageRun:
             self._collect(range(len(self.slots)))
         else:
             self.state.weights[self.slots] = self.theta.detach()
-        if self.average is not None:
-            for number, weights in zip(self.slots.tolist(), self.average.weights, strict=True):
-                self.cohort.outcomes[number].averaged = weights
+        outcomes = [self.cohort.outcomes[number] for number in self.slots.tolist()]
+        if self.average is not None and not all(outcome.failure for outcome in outcomes):
+            for outcome, weights in zip(outcomes, self.average.weights, strict=True):
+                outcome.averaged = weights
 
     def prepare(self, epoch: int) -> None:
         """Run the method's `prepare` on the whole training set, member by member."""
@@ -404,7 +405,6 @@ class _Recorded:
         except RuntimeError as error:
             self._possible = False
             self._graphs.clear()
-            told = f"a step could not be recorded and is launched kernel by kernel: {one_line(error)}"
-            warnings.warn(told, stacklevel=1)
+            LOG.warning("a step could not be recorded and is launched kernel by kernel: %s", one_line(error))
             return
         self._graphs[width] = graph, places, result

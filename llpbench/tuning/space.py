@@ -33,6 +33,10 @@ def search_space(method: str) -> dict[str, dict[str, Any]]:
 def require_start(method: str, space: _Space, params: Mapping[str, Any]) -> None:
     """Raise `LLPBenchError` if a search cannot start from `params`."""
     for name, part in space.items():
+        if "low" in part and params[name] is None:
+            raise LLPBenchError(
+                f"{method}.{name} is none by default, where no search can start. Set it: --set {method}.{name}=..."
+            )
         if part.get("log") and params[name] <= 0:
             raise LLPBenchError(
                 f"{method}.{name} must be above 0 to be searched on a logarithmic scale, got {params[name]:g}. Use "
@@ -41,13 +45,15 @@ def require_start(method: str, space: _Space, params: Mapping[str, Any]) -> None
 
 
 class Space:
-    """The search space of a tuning, and its initial values. The default is always a trial, so choices include it."""
+    """The search space of a tuning, and its initial values. The default is always a trial, so all ranges include it."""
 
     def __init__(self, ranges: _Space, start: Mapping[str, Any]) -> None:
         self._start = start
         self.ranges = {name: dict(part) for name, part in ranges.items()}
         for name, part in self.ranges.items():
-            if "choices" in part and start[name] not in part["choices"]:
+            if "choices" not in part:
+                part |= {"low": min(part["low"], start[name]), "high": max(part["high"], start[name])}
+            elif start[name] not in part["choices"]:
                 part["choices"] = [*part["choices"], start[name]]
 
     def suggest(self, trial: Any) -> dict[str, Any]:

@@ -66,7 +66,9 @@ def test_disputed_journals_are_reported(llpbench: LLPBench, tmp_path: Path) -> N
     merged = llpbench.succeed("merge", str(first), str(second), "--out", str(tmp_path / "both"))
     assert merged.out.startswith("1 runs, 1 of them")
     done = llpbench("report", "--no-plots", "--out", str(tmp_path / "both"))
-    flag = "dllp on adult 64, seed 0: 2 different results, test AUC 80.0000, 70.0000; more than 2 points apart"
+    flag = (
+        "dllp mlp on adult ordered 64, seed 0: 2 different results, test AUC 80.0000, 70.0000; more than 2 points apart"
+    )
     assert flag in done.err
     assert flag in (tmp_path / "both" / "index.html").read_text()
     chosen = llpbench("merge", str(tmp_path / "both"), "--out", str(tmp_path / "both"), "--prefer", "first")

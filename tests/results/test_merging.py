@@ -57,7 +57,7 @@ def test_disputed_results_are_kept_flagged_and_count_by_preference_only(tmp_path
         merged = merge(order)
         assert [run["spec"]["method"] for run in merged.counting.values()] == ["b"]
         (flag,) = merged.disputes
-        assert flag.startswith("a on adult 64, seed 0: 2 different results, test AUC 80.0000, 99.0000")
+        assert flag.startswith("a mlp on adult ordered 64, seed 0: 2 different results, test AUC 80.0000, 99.0000")
         for prefer, auc in (("first", 0.8), ("newest", 0.99)):
             chosen = merge(order, prefer)  # type: ignore[arg-type]
             assert chosen.disputes == []
@@ -221,7 +221,7 @@ class TestCompare:
         found = compare(contents_of(record("a", 0.8), record("b", 0.79)), there)
         both, largest = found.remarks
         assert re.findall(r"\d (?:runs|with)", both) == ["2 runs", "1 with"]
-        assert "b on adult 64, seed 0: 2 different results, test AUC 80.0000, 79.0000" in largest
+        assert "b mlp on adult ordered 64, seed 0: 2 different results, test AUC 80.0000, 79.0000" in largest
 
     def test_run_far_from_published_result_does_not_count(self) -> None:
         found = compare(contents_of(record("a", 0.99), record("b", 0.7)), contents_of(record("a", 0.8)))

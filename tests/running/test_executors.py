@@ -26,13 +26,13 @@ from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import private_root
 from llpbench.core.provenance import cell_versions, software
-from llpbench.core.record import Record, TuningRecord
+from llpbench.core.record import Record
 from llpbench.results.journal import SAVED, Contents, Journal
 from llpbench.running import channel, ray_host, worker
 from llpbench.running.channel import Alive
 from llpbench.running.cluster import Finished, Heard, NodeFiles, Nodes, Room, TrialRequest
 from llpbench.running.estimates import Estimator
-from llpbench.running.executors import Listener, Resources
+from llpbench.running.executors import Listener, Message, Outcome, Resources, Warned
 from llpbench.running.executors import ray as ray_executor
 from llpbench.running.executors.inline import Inline
 from llpbench.running.runner import _pick_executor
@@ -53,25 +53,30 @@ class Diary(Listener):
     def started(self, job: Job) -> None:
         self.lines.append(f"started {job.cell.bag_size}")
 
-    def progressed(self, job: Job, epoch: Epoch) -> None:
-        self.lines.append(f"epoch {job.cell.bag_size} {epoch.epoch} {epoch.value}")
-
-    def finished(self, job: Job, records: list[Record]) -> None:
-        self.lines.append(f"finished {job.cell.bag_size}{' alone' * job.alone}")
-        self.records += records
-        if self.schedule is not None and any(record["status"] == "out-of-memory" for record in records):
-            self.schedule.put(Job(job.cell, job.seeds, alone=True))
-
-    def search_finished(self, job: Job, record: TuningRecord) -> None:
-        self.lines.append(f"found {job.cell.bag_size} {record['status']}")
-
-    def ended(self, job: Job, end: Ended) -> None:
-        self.lines.append(f"{end.how} {job.cell.bag_size}: {end.reason}")
-        if self.schedule is not None and end.how == "lost":
-            self.schedule.put(job)
-
     def warned(self, text: str) -> None:
         self.lines.append(text)
+
+    def notify(self, job: Job, message: Message | Outcome) -> None:
+        size, again = job.cell.bag_size, None
+        match message:
+            case Alive():
+                pass
+            case Warned(text):
+                self.warned(text)
+            case Epoch():
+                self.lines.append(f"epoch {size} {message.epoch} {message.value}")
+            case Ended():
+                self.lines.append(f"{message.how} {size}: {message.reason}")
+                again = job if message.how == "lost" else None
+            case list():
+                self.lines.append(f"finished {size}{' alone' * job.alone}")
+                self.records += message
+                if any(record["status"] == "out-of-memory" for record in message):
+                    again = Job(job.cell, job.seeds, alone=True)
+            case _:
+                self.lines.append(f"found {size} {message['status']}")
+        if self.schedule is not None and again is not None:
+            self.schedule.put(again)
 
 
 def reasons(records: Sequence[Record]) -> dict[str, str]:
@@ -314,9 +319,10 @@ def test_frozen_worker_is_ended_and_others_continue(monkeypatch: pytest.MonkeyPa
             if job.cell.bag_size == 28:
                 monkeypatch.setattr(worker, "SECONDS_OF_SILENCE", 3.0)
 
-        def ended(self, job: Job, end: Ended) -> None:
-            super().ended(job, end)
-            monkeypatch.undo()
+        def notify(self, job: Job, message: Message | Outcome) -> None:
+            super().notify(job, message)
+            if isinstance(message, Ended):
+                monkeypatch.undo()
 
     diary = Impatient()
     Inline(Environment(data_dir=str(tmp_path)), scripted).run(Schedule(scripted_jobs(5, 28, 6), lambda _: 1.0), diary)
@@ -405,20 +411,18 @@ class Hostile(Diary):
             text=True,
         )
 
-    def finished(self, job: Job, records: list[Record]) -> None:
-        super().finished(job, records)
-        if sum(line.startswith("finished") for line in self.lines) == 6:
-            assert self.attack is not None
-            self.attacked, _ = self.attack.communicate(timeout=120)
-            path = self.journal.path
-            shutil.copy(path, path.with_name("copy"))
-            path.with_name("copy").replace(path)
-        self.journal.append(*records)
-
-    def ended(self, job: Job, end: Ended) -> None:
-        super().ended(job, end)
-        if self.schedule is not None and end.how == "interrupted":
+    def notify(self, job: Job, message: Message | Outcome) -> None:
+        super().notify(job, message)
+        if self.schedule is not None and isinstance(message, Ended) and message.how == "interrupted":
             self.schedule.put(job)
+        if isinstance(message, list):
+            if sum(line.startswith("finished") for line in self.lines) == 6:
+                assert self.attack is not None
+                self.attacked, _ = self.attack.communicate(timeout=120)
+                path = self.journal.path
+                shutil.copy(path, path.with_name("copy"))
+                path.with_name("copy").replace(path)
+            self.journal.append(*message)
 
     def warned(self, text: str) -> None:
         super().warned(text)

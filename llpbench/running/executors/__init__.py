@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 from llpbench.core.cell import Epoch
-from llpbench.core.record import Record, TuningRecord
 from llpbench.running.channel import Alive
 from llpbench.running.schedule import Ended, Job, Result, Schedule
 
@@ -52,33 +51,11 @@ class Listener(Protocol):
 
     def started(self, job: Job) -> None: ...
 
-    def progressed(self, job: Job, epoch: Epoch) -> None: ...
-
-    def finished(self, job: Job, records: list[Record]) -> None: ...
-
-    def search_finished(self, job: Job, record: TuningRecord) -> None: ...
-
-    def ended(self, job: Job, end: Ended) -> None:
-        """Receive the end of a job without a result."""
-        ...
-
     def warned(self, text: str) -> None: ...
 
     def notify(self, job: Job, message: Message | Outcome) -> None:
-        """Pass a message of a job or its outcome to the method that receives it."""
-        match message:
-            case Alive():
-                pass
-            case Warned(text):
-                self.warned(text)
-            case Epoch():
-                self.progressed(job, message)
-            case Ended():
-                self.ended(job, message)
-            case list():
-                self.finished(job, message)
-            case _:
-                self.search_finished(job, message)
+        """Receive a message of a job, or its outcome."""
+        ...
 
 
 class LogHandler(logging.Handler):

@@ -34,7 +34,7 @@ class Inline:
             while (job := schedule.next()) is not None:
                 listener.started(job)
                 if worker is None:
-                    listener.notify(job, job.run(self._environment, partial(listener.progressed, job), self._run))
+                    listener.notify(job, job.run(self._environment, partial(listener.notify, job), self._run))
                 else:
                     listener.notify(job, worker.run_job(job, schedule.limit(job), partial(listener.notify, job)))
 

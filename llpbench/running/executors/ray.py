@@ -47,7 +47,7 @@ Jobs with equal resources share processes of Ray.
 def _tables(data_dir: str | None, jobs: Sequence[Job]) -> dict[str, Path]:
     """Return the local files of datasets that the machines of a cluster may lack."""
     files = {name: find_local(name, data_dir) for name in {job.cell.dataset: None for job in jobs}}
-    return {name: path for name, path in files.items() if path is not None and not path.is_relative_to(EMBEDDED)}
+    return {name: path for name, path in files.items() if path and path.is_file() and not path.is_relative_to(EMBEDDED)}
 
 
 @dataclass
