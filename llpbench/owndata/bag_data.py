@@ -160,6 +160,8 @@ class BagData:
         several = isinstance(bags, list | tuple) and len(bags) > 0 and all(isinstance(each, grouping) for each in bags)
         if as_shares and counts is None:
             raise LLPBenchError(f"{argument('as_shares=True')} needs counts: proportions are shares. Leave it out.")
+        if several and len(bags) == len(X) != len(bags[0]):
+            raise LLPBenchError(f"bags must be labels, got {type(bags[0]).__name__}s of keys. Give a frame of keys.")
         weights, table = read_weights(sample_weight, X), None
         if several:
             of_rows, table = _read_groupings(X, bags, proportions=proportions, counts=counts, weights=weights)
@@ -177,10 +179,10 @@ class BagData:
         if table is not None and unmatched == "drop":
             table = table.only(classes)
         if rest_as is not None and table is not None:
-            if (sampled or as_shares) and sizes is None:
+            if (sampled or as_shares) and sizes is None and table.is_counts:
                 raise LLPBenchError(f"{argument('rest_as=')} needs the rows of whole bags. Give {argument('sizes=')}.")
             table = table.with_rest(rest_as, of_rows)
-            classes = [*classes, rest_as] if classes else None
+            classes = [*classes, rest_as] if classes is not None else None
         names = [name for each in (bags if several else [bags]) for name in _key_columns(X, each)]
         out = [name for name in (*_key_columns(X, sample_weight), *names) if not keep_key or name not in names]
         return cls(
@@ -196,9 +198,18 @@ class BagData:
         )
 
     @classmethod
-    def of(cls, X: Any, bags: Any, **facts: Any) -> BagData:
-        """Return `bags` if they are `BagData`; else read them, with other `facts` about them."""
-        return bags if isinstance(bags, BagData) else cls.read(X, bags, **facts)
+    def of(cls, X: Any, bags: Any, *, several: bool = False, **facts: Any) -> BagData:
+        """Return `bags` if they are `BagData` of X; else read them with `facts`. `several` allows several groupings."""
+        data = bags if isinstance(bags, BagData) else cls.read(X, bags, **facts)
+        usual = ("None", "False", "0", "0.0", "raise")
+        if data is bags and (given := [name for name, each in facts.items() if str(each) not in usual]):
+            raise LLPBenchError(f"{argument(f'{given[0]}=')} cannot be given with BagData. Give it to BagData.read.")
+        copies, rows = data.labels.copies, len(data.labels.of_row) // data.labels.copies
+        if rows != len(X):
+            raise LLPBenchError(f"bags are of {rows:,} rows, {argument('X')} has {len(X):,}. Give the same rows.")
+        if copies > 1 and not several:
+            raise LLPBenchError(f"bags must be one grouping of rows, got {copies}. Give one grouping.")
+        return data
 
     def some(self, names: Container[Hashable]) -> tuple[Self, BoolArray]:
         """Return the data of some bags, and which rows are in them [rows]. There must be a single grouping."""
@@ -235,17 +246,18 @@ def _read_groupings(
     given, what = (counts, "counts") if proportions is None else (proportions, "proportions")
     if not isinstance(given, list | tuple) or len(given) != len(bags) or len(bags) < 2:
         raise LLPBenchError(f"{what} must be a list with one table for each of {len(bags)} groupings (at least 2).")
-    labels, tables = [], list[BagTable]()
+    labels, tables, names = [], list[BagTable](), list[Hashable]()
     for grouping, table in zip(bags, given, strict=True):
         known = read_bag_labels(grouping, X)
         labels.append(pd.Series([*known.names, None], dtype=object).to_numpy()[known.of_row])  # None: no bag
         tables.append(read_bag_table(None if proportions is None else table, None if counts is None else table, known))
+        names += dict.fromkeys([*known.names, *tables[-1].names])
     frames = [pd.DataFrame(each.values, pd.Index(each.names, tupleize_cols=False), each.columns) for each in tables]
     joined = pd.concat(frames)
     if any({*frame.columns} != {*joined.columns} for frame in frames):
         listed = " and ".join(str([*frame.columns]) for frame in frames)
         raise LLPBenchError(f"{what} of all groupings must have the same classes, got {listed}.")
-    if again := joined.index[joined.index.duplicated()].tolist():
+    if again := (every := pd.Index(names, object, tupleize_cols=False))[every.duplicated()].tolist():
         raise LLPBenchError(f"bags of two groupings must not have the same name, got {again[0]!r} twice. Rename one.")
     if counts is not None and (told := _disagreement(frames, labels)):
         both = "both tables" + " and the order of bags" * isinstance(frames[0].columns, pd.RangeIndex)

@@ -69,7 +69,7 @@ class MethodChoice:
     advice: str
     """the recommendation, then its reasons, one a line"""
     union: LLPClassifier | None
-    """`method="auto"`, fitted to all bags; its `doubts_` are part of the advice; None if not compared or failed"""
+    """`method="auto"`, fitted to all bags; its `doubts_` are part of the advice; None without such a fit"""
     later: bool = False
     """whether folds are later bags, predicted from earlier ones; else they are random"""
 
@@ -141,8 +141,6 @@ def choose(
     """
     candidates, X, bags = _candidates(methods, random_state), as_pandas(X), as_pandas(bags)  # noqa: N806
     data = BagData.of(X, bags, **given)
-    if data.labels.copies > 1:
-        raise LLPBenchError("choose needs one grouping of rows, got several. Give one grouping.")
     if time is not None and repeats not in (None, 1):
         raise LLPBenchError(f"{argument('repeats')} must be 1 with {argument('time=')}, got {repeats!r}.")
     read = LLPClassifier(YARDSTICK).fit(X, data)  # checks bags and rows
@@ -159,7 +157,7 @@ def choose(
         parts = [*_later_folds(found, values_of_bags(time, "time", names, of_bags, _as_times), folds)]
     _require_classes(found, parts, read.classes_.tolist())
     union = next((name for name, each in candidates.items() if each.method in ("auto", AUTO)), None)
-    rows, failures, finished, fitted = list[dict[str, Any]](), dict[str, str](), 0, None
+    rows, failures, finished, fitted, stopped = list[dict[str, Any]](), dict[str, str](), 0, None, ""
 
     def tried(name: str, compute: Callable[[], Any]) -> Any:
         """Return a result of a method; None if it fails, or has failed before."""
@@ -186,12 +184,12 @@ def choose(
                 where = dict(zip(("repeat", "fold"), divmod(finished, folds), strict=True))
                 rows += [{**where, "method": name, **scores} for name, scores in of_fold.items() if scores]
                 finished += 1
+        if union is not None:
+            fitted = tried(union, lambda: bagged.fitted(candidates[union], slice(None))[0])
     except KeyboardInterrupt:
         if finished < _FEWEST_FOLDS:
             raise
-    else:
-        if union is not None:
-            fitted = tried(union, lambda: bagged.fitted(candidates[union], slice(None))[0])
+        stopped = f"\nInterrupted: the result is of {finished} of {len(parts)} folds, without a fit to all bags."
     by_fold = pd.DataFrame([row for row in rows if row["method"] not in failures])
     working = [name for name in candidates if name not in failures]
     reference = union if union in working else str(by_fold.groupby("method")[DECIDES].mean()[working].idxmin())
@@ -202,7 +200,7 @@ def choose(
     board = boards[reference].reset_index()
     best, advice = _advised(board, reference, None if fitted is None else fitted.doubts_, unsure)
     advice += "\nHeld-out bags were later than the bags that methods learned from." * (time is not None)
-    advice += f"\nInterrupted: the result is of {finished} of {len(parts)} folds." * (finished < len(parts))
+    advice += stopped
     if reference != union:
         advice += f"\nauto is not compared. The reference is {reference}, which has the best mean {DECIDES.upper()}."
     if failures:
@@ -294,7 +292,7 @@ class _Bagged:
         clock = perf_counter()
         model, columns = self.fitted(candidate, part.train)
         seconds = perf_counter() - clock
-        uniform = 1 / (2 * int(model.bag_sizes_[~np.isnan(model.bag_counts_).any(axis=1)].sum()))
+        uniform = 1 / (2 * int(model._known.sizes.sum()))
         held, rows = self._some(part.held)
         with warnings.catch_warnings(action="ignore", category=LLPBenchWarning):  # each bag has its own categories
             features = model._rows(self.frame.loc[rows, columns])

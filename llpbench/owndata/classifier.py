@@ -84,7 +84,7 @@ class LLPClassifier(FittedClassifier):
         Number of dropped "rows" (without a known bag) and "bags" (without rows), and of bags with "suppressed" or
         "impossible" counts.
     distinct_rows_
-        Number of distinct rows if there are so few that each is computed only once; else None.
+        Number of distinct rows if there are so few that each is computed only once; else None, as in a loaded model.
     groupings_
         Number of groupings of the rows.
     key_features_
@@ -137,7 +137,7 @@ class LLPClassifier(FittedClassifier):
             "same predictions" (all rows have the same probabilities), or "doubts" (bags show that "auto" may be wrong
             about rows).
         """
-        data = BagData.of(X, bags, **facts)
+        data = BagData.of(X, bags, several=True, **facts)
         if data.labels.copies > 1 and is_network(self.method):
             raise LLPBenchError(f"several groupings need a direct method, got {self._method!r}. Use method='bag-gp'.")
         X = data.rows(X)  # noqa: N806

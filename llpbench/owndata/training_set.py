@@ -73,10 +73,12 @@ def read_training_set(
     sampled, as_shares = data.counted == "whole bags", data.counted == "others"
     if table is None:
         raise LLPBenchError(f"proportions or counts of bags are missing. Give {argument('counts=')}.")
-    if not (deviation or as_shares):
-        _require_no_shares(table)
+    broken = table.values[np.abs(table.values - np.rint(table.values)) > 1e-6]
+    if len(broken) and table.is_counts and table.values.shape[1] == 1 and not (deviation or as_shares):
+        ways = f"{argument('proportions=')} for shares, counts of both classes, or {argument('noise=')} if it was added"
+        raise LLPBenchError(f"counts must be whole numbers, got {broken[0]:g}. Give {ways}.")
     named = table.classes(data.classes)
-    order = _ascending(named, len(frame) if of_bags.weights is None else int(of_bags.sizes.sum()))
+    order = _ascending(named, max(len(frame), int(of_bags.sizes.sum())))
     classes = [named[place] for place in order]
     of_bags = of_bags.matched(table, drop_unmatched=data.drop_unmatched)
     of_bags.require_people()
@@ -156,13 +158,6 @@ def _ascending(classes: Sequence[Hashable], rows: int) -> list[int]:
         if all(isinstance(label, TEXT_TYPES) for label in classes):
             return sorted(range(len(classes)), key=classes.__getitem__)  # type: ignore[arg-type]
     raise LLPBenchError(f"classes must be all texts or all numbers, got {list(classes)}")
-
-
-def _require_no_shares(table: BagTable) -> None:
-    broken = table.values[np.abs(table.values - np.rint(table.values)) > 1e-6]
-    if len(broken) and table.is_counts and table.values.shape[1] == 1:
-        ways = f"{argument('proportions=')} for shares, counts of both classes, or {argument('noise=')} if it was added"
-        raise LLPBenchError(f"counts must be whole numbers, got {broken[0]:g}. Give {ways}.")
 
 
 def _missing_counts(

@@ -3,9 +3,9 @@
 Methods do not know weights. Whole weights are exact: each row is repeated as often as its weight says.
 
 Fractional weights, and weights of more than `MOST_REPEATED` people, are rounded. A bag then has as many repeated rows
-as people (or a fixed part of them), and each row is repeated by its scaled weight, rounded up or down. The rounding is
-systematic, not random: rows of a bag are ordered by their features, and rounded weights of the first rows add up to
-their weights within half a row. Therefore the total of a feature in a bag changes by at most about one row.
+as people (scaled if people are too many, or fewer than rows), and each row is repeated by its scaled weight, rounded up
+or down. The rounding is systematic, not random: rows of a bag are ordered by their features, and rounded weights of the
+first rows add up to their weights within half a row. So a feature's total in a bag changes by at most about one row.
 """
 
 # ruff: noqa: N803 (X is scikit-learn's name)
@@ -92,7 +92,7 @@ class Repeats:
         if not (weights % 1).any() and people.sum() <= MOST_REPEATED:
             times, sizes = weights.astype(np.int64), people.astype(np.int64)
             return cls(np.repeat(np.arange(len(times)), times), sizes, people, True)
-        wanted = np.maximum(np.rint(min(1.0, MOST_REPEATED / people.sum()) * people), 1.0)
+        wanted = np.maximum(np.rint(min(max(people.sum(), inside.sum()), MOST_REPEATED) / people.sum() * people), 1.0)
         frame, ranks = features(), [labels.of_row]  # sort keys, the most important first
         for place in range(frame.shape[1]):
             column = frame.iloc[:, place]

@@ -23,6 +23,7 @@ GROUP = pd.Series(np.where(FRAME["owns"], "owner", "tenant"), name="group") + (n
 COUNTS = counted(BAGS, np.array(["no", "yes"])[VOTES])
 RANGES = COUNTS.astype(object).assign(yes=["<9", *COUNTS["yes"][1:]])
 BOTH, TABLES = [DISTRICT, GROUP], [counted(DISTRICT, VOTES), counted(GROUP, VOTES)]
+MIXED = [DISTRICT, GROUP.replace("owner0", "d03")]
 COMPARED: dict[str, Any] = {"methods": ["bag-mean-linear", "bag-soft-label-linear"], "folds": 2, "repeats": 1}
 
 
@@ -154,9 +155,30 @@ def test_large_weights_are_scaled_and_estimates_rescaled(monkeypatch: pytest.Mon
     assert np.allclose((disaggregated * PEOPLE[:, None]).sum(axis=0), TABLE.sum())
 
 
+def test_weights_that_add_up_to_1_are_scaled_up() -> None:
+    shares = {"counts": TABLE_OF_PARTS / SUMS.sum(), "sample_weight": PARTS / SUMS.sum()}
+    assert np.allclose(weighted(**shares)._known.sizes, ROWS * SUMS / SUMS.sum(), atol=1)
+    assert (choose(CELLS, BAG, **shares, **COMPARED).board["failure"] == "").all()
+
+
+def test_rest_of_proportions_may_be_of_sampled_rows() -> None:
+    shares = COUNTS[["no"]].div(COUNTS.sum(axis=1), axis=0).assign(other=0.0)
+    found = fit(BAGS, proportions=shares, classes=np.array([*shares]), rest_as="yes", sampled=True)
+    assert np.allclose(found.bag_counts_[:, [0, 2]], fit(BAGS, counts=COUNTS).bag_counts_)
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [
+        (partial(fit, BagData.read(FRAME, BAGS, counts=COUNTS), noise=7), "noise="),
+        (partial(fit, BagData.read(FRAME, BAGS, counts=COUNTS), frame=FRAME[:550]), "600.* 550"),
+        (partial(fit, BagData.read(FRAME, BAGS, counts=COUNTS), frame=FRAME.iloc[[*range(600), 0]]), "600.* 601"),
+        *(
+            (lambda call=call: call(fit(BOTH, counts=TABLES), FRAME, BagData.read(FRAME, BOTH, counts=TABLES)), "got 2")
+            for call in (LLPClassifier.score_bags, LLPClassifier.disaggregate, LLPClassifier.predict_proba)
+        ),
+        (partial(fit, MIXED, counts=[table[1] for table in TABLES], unmatched="drop"), "'d03'"),
+        (partial(fit, [[bag, 0] for bag in BAGS], counts=COUNTS), "lists"),
         (partial(fit, BOTH, "dllp", counts=TABLES), "direct method"),
         (partial(fit, BOTH, counts=TABLES[0]), "list"),
         (partial(fit, [DISTRICT], counts=TABLES[:1]), "at least 2"),

@@ -157,6 +157,11 @@ def test_interrupted_comparison_keeps_finished_folds(found: MethodChoice, monkey
     expected = found.folds.query("repeat == 0 and fold < 2")
     pd.testing.assert_frame_equal(some.folds.drop(columns="seconds"), expected.drop(columns="seconds"))
     assert "2 of 6 folds" in some.advice
+    methods = {"auto": LLPClassifier("bag-mean-linear"), LINEAR[1]: LLPClassifier(LINEAR[1])}
+    monkeypatch.setattr(choosing, "AUTO", "bag-mean-linear")
+    fits, stop = count(1), 1 + 3 * 3 + 1  # the fit to all bags
+    last = chosen(methods=methods)
+    assert (len(last.folds), last.reference, last.union, "3 of 3 folds" in last.advice) == (9, "auto", None, True)
     fits, stop = count(1), 1 + 3 + 1
     with pytest.raises(KeyboardInterrupt):
         chosen(repeats=2)
