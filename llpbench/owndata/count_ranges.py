@@ -56,18 +56,18 @@ class CountRanges:
             raise LLPBenchError(f"counts as ranges need two classes, got {len(order)}. Give NaN instead of ranges.")
         size, at = np.asarray(labels.sizes, dtype=np.float64), table.rows_of(labels)
         low, high = np.where((at >= 0)[:, None], ends[:, at], np.nan)
+        ranged = (np.isnan(table.values[at]) & ~np.isnan(low)).any(axis=1)
         if low.shape[1] == 1:  # of the last class named
             low, high = (np.column_stack([size - other[:, 0], one]) for one, other in ((low, high), (high, low)))
         low, high = low[:, list(order)], high[:, list(order)]
-        least = np.maximum(np.maximum(low[:, 1], size - high[:, 0]), 0.0)
-        most = np.minimum(np.minimum(high[:, 1], size - low[:, 0]), size)
+        least = np.fmax(np.fmax(low[:, 1], size - high[:, 0]), 0.0)  # NaN: a class without an entry
+        most = np.fmin(np.fmin(high[:, 1], size - low[:, 0]), size)
         exact = table.known(labels)
-        ranged = ~exact & ~np.isnan(least) & ~np.isnan(most)
         off = ranged & (least > most)
         if off.any() and not suppress:
             bag = int(off.argmax())
             of_bag = zip(low[bag], high[bag], strict=True)
-            both = " and ".join(f"{a:g}" if a == b else f"{a:g} to {b:g}" for a, b in of_bag)
+            both = " and ".join(f"{a:g}" if a == b else f"{a:g} to {b:g}" for a, b in of_bag if a <= b)
             wrong = f"bag {labels.names[bag]!r} has {size[bag]:,.10g} rows, but its counts are {both}"
             advice = f"Correct them.{table.advice_to_ignore(exact | (ranged & ~off))}"
             raise LLPBenchError(f"{wrong} ({plural(int(off.sum()), 'such bag')} in all). {advice}")

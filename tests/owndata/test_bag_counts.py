@@ -301,6 +301,7 @@ def test_range_text_is_parsed(texts: list[Any], found: Any) -> None:
         pytest.param(RANGES.to_dict(), 1, id="mapping"),
         pytest.param(RANGES.to_frame("yes"), 1, id="frame"),
         pytest.param({bag: {"no": "0+", "yes": RANGES[bag]} for bag in RANGES.index}, 1, id="both classes"),
+        pytest.param(pd.concat([TABLE["no"].mask(SMALL), RANGES], axis=1), 1, id="other class empty"),
         pytest.param((2 * YES).astype(object).mask(SMALL, "<15"), 2, id="weights"),
     ],
 )
