@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -44,8 +44,8 @@ _CURVED = 1e-4
 class CrossTable:
     """Estimated cells of groups by outcomes, made by `cross_table`."""
 
-    groups: list[str]
-    outcomes: list[str]
+    groups: list[Any]
+    outcomes: list[Any]
     precincts: pd.Index
     people: FloatArray
     """[precincts, columns] people by column of the given groups"""
@@ -64,6 +64,23 @@ class CrossTable:
     """positions of the outcomes that have shares"""
     seed: int
 
+    @classmethod
+    def _of(cls, groups: pd.DataFrame, outcomes: pd.DataFrame, **facts: Any) -> Self:
+        """Return estimates from people by group and by outcome, without checks. Equal names of groups are joined."""
+        people, counts, listed = groups.to_numpy(), outcomes.to_numpy(), groups.columns.unique()
+        counts = counts * (people.sum(axis=1) / np.maximum(counts.sum(axis=1), 1e-300))[:, None]
+        facts |= {"groups": listed.tolist(), "outcomes": outcomes.columns.tolist(), "precincts": groups.index}
+        fitted = CrossLikelihood(people, counts, facts["weights"], facts["covariates"]).maximum()
+        cells = _raked(people[:, :, None] * fitted.shares, people, counts)
+        joined = (listed.to_numpy()[:, None] == groups.columns.to_numpy()).astype(np.float64)
+        return cls(people=people, counts=counts, estimates=cells, fitted=fitted, joined=joined, **facts)
+
+    def _warn_if_curved(self, precincts: str, advice: str = "") -> None:
+        if (curved := self.curvature).min() * len(curved) < _CURVED:
+            told = f"shares of groups seem to change with the composition of {precincts}: a test of "
+            told += f"{self.outcomes[int(curved.argmin())]!r} has p = {curved.min():.1g}"
+            warn("confounded precincts", f"{told}. Estimates are biased if they do.{advice}")
+
     def __repr__(self) -> str:
         size = f"{plural(len(self.groups), 'group')} x {plural(len(self.outcomes), 'outcome')}"
         return f"<{size}, {plural(len(self.precincts), 'precinct')}>\n{self.shares.round(3)}"
@@ -71,8 +88,7 @@ class CrossTable:
     @property
     def shares(self) -> pd.DataFrame:
         """Estimated share of each outcome (columns) in each group (rows); NaN for a group without people."""
-        names = [self.outcomes[place] for place in self.among]
-        return pd.DataFrame(self._shares(self._total)[:, self.among], self.groups, names)
+        return pd.DataFrame(self._shares(self._total), self.groups, self.outcomes).iloc[:, self.among]
 
     @property
     def goodman(self) -> pd.DataFrame:
@@ -243,32 +259,21 @@ def cross_table(
         by_group, by_outcome = _counts_of_shares((by_group, by_outcome), _numbers(sizes, "sizes", precincts).iloc[:, 0])
     _require_counts(by_group, by_outcome, rest, of_shares=sizes is not None)
     by_outcome = _with_rest(by_group, by_outcome, rest)
-    people, counts = by_group.to_numpy(), by_outcome.to_numpy()
-    size = people.sum(axis=1)
-    counts = counts * (size / np.maximum(counts.sum(axis=1), 1e-300))[:, None]
-    often = np.ones(len(people)) if weights is None else _numbers(weights, "weights", precincts).to_numpy()[:, 0]
-    if (there := int((often @ people > 0).sum())) < 2:
+    often = np.ones(len(by_group)) if weights is None else _numbers(weights, "weights", precincts).to_numpy()[:, 0]
+    if (there := int((often @ by_group.to_numpy() > 0).sum())) < 2:
         raise LLPBenchError(f"groups must have people in at least two groups, got {there}. Check the columns.")
-    z = np.zeros((len(people), 0))
-    if covariates is not None:
-        z = _numbers(covariates, "covariates", precincts, least=-np.inf).to_numpy()
+    causes = pd.DataFrame(index=precincts) if covariates is None else covariates
+    z = _numbers(causes, "covariates", precincts, least=-np.inf).to_numpy()
     names = [*map(str, by_group.columns if join is None else join)]
-    if len(names) != people.shape[1]:
-        raise LLPBenchError(f"join must have a name for each of {people.shape[1]} columns of groups, got {len(names)}.")
-    listed, named = [*dict.fromkeys(names)], [*map(str, by_outcome.columns)]
+    if len(names) != (width := by_group.shape[1]):
+        raise LLPBenchError(f"join must have a name for each of {width} columns of groups, got {len(names)}.")
+    named = [*map(str, by_outcome.columns)]
     if absent := [name for name in among or () if name not in named]:
         raise LLPBenchError(f"among must name outcomes, got {absent[0]!r}. Outcomes are {', '.join(named)}.")
-    fitted = CrossLikelihood(people, counts, often, z).maximum()
-    cells = _raked(people[:, :, None] * fitted.shares, people, counts)
-    joined = (np.array(listed)[:, None] == np.array(names)).astype(np.float64)
     chosen = np.array([place for place, name in enumerate(named) if name in (among or named)])
-    table = CrossTable(listed, named, precincts, people, counts, often, z, cells, fitted, joined, chosen, random_state)
-    if (curved := table.curvature).min() * len(curved) < _CURVED:
-        warn(
-            "confounded precincts",
-            f"shares of groups seem to change with the composition of precincts: a test of {curved.idxmin()!r} has "
-            f"p = {curved.min():.1g}. Estimates are biased if they do. Give covariates of precincts, if you have any.",
-        )
+    by_group, by_outcome = by_group.set_axis(names, axis=1), by_outcome.set_axis(named, axis=1)
+    table = CrossTable._of(by_group, by_outcome, weights=often, covariates=z, among=chosen, seed=random_state)
+    table._warn_if_curved("precincts", " Give covariates of precincts, if you have any.")
     return table
 
 
@@ -296,9 +301,8 @@ def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: fl
         frame = frame.add_prefix(f"{what[:-1]} ")
         frame.index = precincts if precincts is not None and len(precincts) == len(frame) else frame.index
     for kind, names in (("column", frame.columns), ("precinct", frame.index)):
-        if names.has_duplicates:
-            again = names[names.duplicated()].tolist()[0]
-            raise LLPBenchError(f"{what} must not have the {kind} {again!r} twice. Rename one.")
+        if again := names[names.duplicated()].tolist():
+            raise LLPBenchError(f"{what} must not have the {kind} {again[0]!r} twice. Rename one.")
     if precincts is not None and len(other := precincts.symmetric_difference(frame.index, sort=False)):
         raise LLPBenchError(
             f"groups and {what} must be of the same precincts, got {other.tolist()[0]!r} in only one of them "
@@ -348,9 +352,8 @@ def _require_counts(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | No
             rest_of_margin = sums - margin[name]
             is_sum = margin.shape[1] > 2 and np.allclose(margin[name], rest_of_margin)
             if sums.any() and (is_sum or (rest_of_margin.any() and np.allclose(margin[name], people))):
-                kind, more = (
-                    (f"sum of the other {what}", "") if is_sum else ("number of people", f", and name all other {what}")
-                )
+                kind = f"sum of the other {what}" if is_sum else "number of people"
+                more = "" if is_sum else f", and name all other {what}"
                 wrong = f"{what} must not contain totals, got {str(name)!r}, which is the {kind} of every precinct"
                 raise LLPBenchError(f"{wrong}. Leave it out{more}.{advice}")
         for whole, kind in ((1, "shares"), (100, "percentages")):
@@ -360,10 +363,9 @@ def _require_counts(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | No
                     f"shares of both margins and the number of people in each precinct as {argument('sizes=')}."
                 )
     margins = pd.concat([groups, outcomes], axis=1)
-    total = (np.abs(2 * margins - margins.sum()) <= _OF_TOTAL * groups.to_numpy().sum()).all(axis=1).to_numpy()
-    if total.any() and number > _FEWEST_OF_TOTAL:
-        name = margins.index[total].tolist()[0]
-        raise LLPBenchError(f"precinct {name!r} is the sum of all others, so it is no precinct. Leave this line out.")
+    total = (np.abs(2 * margins - margins.sum()) <= _OF_TOTAL * groups.to_numpy().sum()).all(axis=1)
+    if number > _FEWEST_OF_TOTAL and (lines := margins.index[total].tolist()):
+        raise LLPBenchError(f"precinct {lines[0]!r} is the sum of all others, so it is none. Leave this line out.")
 
 
 def _with_rest(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | None) -> pd.DataFrame:

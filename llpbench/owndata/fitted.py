@@ -22,7 +22,7 @@ from llpbench.core.errors import LLPBenchError, argument, either, warn
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, near_names, shown
-from llpbench.data.reading_bags import as_pandas
+from llpbench.data.reading_bags import as_pandas, read_bag_labels
 from llpbench.owndata.bag_data import BagData
 from llpbench.owndata.bag_effects import KnownBags, added_up, held_out_predictions, shows_features_help
 from llpbench.owndata.columns import as_frame
@@ -52,6 +52,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
     def _hold(self, model: FittedModel) -> None:
         self._model, bags, names = model, model.bags, model.columns.names
         self._table: BagTable | None = None
+        self.distinct_rows_: int | None = None
         self.classes_ = np.array(bags.classes)
         self.n_features_in_ = len(names)
         if model.named:
@@ -173,7 +174,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         Warns
         -----
         LLPBenchWarning
-            Intervals of some groups are nearly as wide as the bounds.
+            Intervals are nearly as wide as the bounds, or shares of groups change with the composition of bags.
         """
         self._require_fitted()
         X = as_pandas(X)  # noqa: N806
@@ -191,7 +192,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         labels, found = self._counts_of_whole(data)
         whole, copies = in_bags(rows, labels, found, [groups.of_row])
         warn("known groups", self._told_of_known_groups(groups, labels))
-        groups = replace(groups, of_row=groups.of_row[copies.places])
+        there, of_row = np.unique(groups.of_row[copies.places], return_inverse=True)  # a group may have no weight
+        groups = Groups(of_row, groups.labels.iloc[there].reset_index(drop=True))
         warn("rounded weights", copies.warning(len(rows.numeric)))
         model, facts, classes = self._model, self._model.bags, self.classes_.tolist()
         some = [place for place, label in enumerate(classes) if among is None or label in among]
@@ -208,9 +210,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         return estimates.from_draws(whole, draws, self._known_bags(), self._predicted, facts)
 
     def _told_of_known_groups(self, groups: Groups, labels: BagLabels) -> str:
-        given, counts = {*labels.names}, self.bag_counts_
-        bags = ((place, name) for place, name in enumerate(self.bags_.tolist()) if name not in given)
-        places = {name: place for place, name in bags if not np.isnan(counts[place]).any()}
+        counts, bags = self.bag_counts_, {name: place for place, name in enumerate(self.bags_.tolist())}
+        places = {name: bags[name] for name in bags.keys() - {*labels.names} if not np.isnan(counts[bags[name]]).any()}
         keys = groups.labels.itertuples(index=False, name=None)
         known = [places[name] for key in keys if (name := key[0] if len(key) == 1 else key) in places]
         if not known:
@@ -226,7 +227,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         This makes scikit-learn's model selection work without `scoring=`. Raises `LLPBenchError` for anything else.
         """
         self._require_fitted()
-        found, known = {*np.asarray(y).ravel().tolist()}, {*self.classes_.tolist()}
+        found = {*(read_bag_labels(y, X).names if np.ndim(y) == 2 else np.ravel(y).tolist())}
+        known = {*self.classes_.tolist()}
         bags = {*self.bags_.tolist(), *(() if self._table is None else self._table.names)}
         if found <= bags and (not found <= known or len(found) == 1):
             if found <= known:
@@ -341,6 +343,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
             raise LLPBenchError(f"counts as ranges work only in fit. {advice}")
         if table is None:
             return labels, self._counts_of_fit(labels)
+        if table is self._table and table.is_counts:
+            self._counts_of_fit(data.some({*self.bags_.tolist()})[0].labels)  # refuses parts of bags
         table, classes, facts = replace(table, at_fit=False), self.classes_.tolist(), self._model.bags
         known: list[Hashable] | None = classes
         if table.columns and len(table.columns) > 1:
@@ -456,4 +460,5 @@ def bag_scorer(estimator: Any, X: Any, bags: Any) -> float:
     if not hasattr(model, "score_bags"):
         raise LLPBenchError(f"bag_scorer needs an LLPClassifier, got {type(model).__name__}.")
     rows = X if steps is None or len(steps) == 1 else estimator[:-1].transform(X)
-    return -float(model.score_bags(rows, bags, unmatched="drop")["kl"])
+    facts = {} if isinstance(bags, BagData) else {"unmatched": "drop"}
+    return -float(model.score_bags(rows, bags, **facts)["kl"])

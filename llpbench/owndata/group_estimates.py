@@ -49,7 +49,7 @@ from llpbench.core.text import one_line, plural
 from llpbench.data.reading_bags import as_pandas, column_of_rows
 from llpbench.owndata.bag_effects import KnownBags, added_up, piece_of, pieces
 from llpbench.owndata.bounds import duncan_davis, interval, shares_among
-from llpbench.owndata.cross_tables import SHARES, cross_table
+from llpbench.owndata.cross_tables import SHARES, CrossTable
 from llpbench.owndata.logit_draws import Deviations, ProcessDraws
 from llpbench.owndata.storing import BagFacts
 
@@ -96,8 +96,7 @@ class Groups:
         Raises `LLPBenchError` for unknown columns, a wrong number of labels, and names of columns of the estimates.
         """
         columns = _columns_of(as_pandas(by), features)
-        columns.columns = [str(name) for name in columns.columns]
-        names = list(columns.columns)
+        columns.columns = names = [str(name) for name in columns.columns]
         if taken := [name for name in names if name in ("class", *NUMBERS)]:
             raise LLPBenchError(f"{argument('by')} must not contain {taken[0]!r}, a column of estimates. Rename it.")
         try:
@@ -155,8 +154,7 @@ class GroupEstimates:
 
     def __post_init__(self) -> None:
         """Raise `LLPBenchError` for columns with the same name, and for a bag with the name of all bags together."""
-        columns = (*self.groups.labels.columns, "class", *NUMBERS)
-        if taken := [name for name in self.bag_names if name in columns]:
+        if taken := [name for name in self.bag_names if name in (*self.groups.labels.columns, "class", *NUMBERS)]:
             raise LLPBenchError(f"columns of bags, groups and estimates must differ, got {taken[0]!r}. Rename it.")
         if {ALL, (ALL,)}.intersection(self.bags):
             raise LLPBenchError(f"a bag must not be called {ALL!r}, which names all bags together. Rename this bag.")
@@ -188,12 +186,12 @@ class GroupEstimates:
         same = Distinct.of(columns, fewest=0)
         if same is None or not 2 <= len(same.first) <= _MOST_CATEGORIES or whole.sizes.mean() < _LEAST_SIZE:
             return None
-        people = np.zeros((len(self.bags), len(same.first)))
-        np.add.at(people, (whole.bag_of_row, same.place), 1)
-        joined = [f"group {number}" for number in groups.of_row[same.first]]
-        outcomes = [f"outcome {label}" for label in self._chosen]
-        counts = whole.proportions * whole.sizes[:, None]
-        table = cross_table(people, counts, join=joined, among=outcomes, random_state=self.seed)
+        inside = pd.crosstab(whole.bag_of_row, same.place).to_numpy(float)
+        people = pd.DataFrame(inside, columns=groups.of_row[same.first])
+        counts = pd.DataFrame(whole.proportions * whole.sizes[:, None], columns=[*self.classes])
+        facts = {"weights": np.ones(len(people)), "covariates": np.zeros((len(people), 0)), "seed": self.seed}
+        table = CrossTable._of(people, counts, among=np.array(self._chosen), **facts)
+        table._warn_if_curved("bags")
         cells = pd.concat([table.cells.assign(precinct=-1), table.by_precinct()], ignore_index=True)
         cells = cells.assign(rows=cells["people"].round())[cells["people"] > 0.5]
         least, most = (cells[name].to_numpy() for name in ("count_min", "count_max"))
@@ -203,15 +201,10 @@ class GroupEstimates:
         if self.among is not None:
             shares = _reaching(*(cells[name] for name in SHARES[1:]))
         cells = cells.assign(count_lower=lower, count_upper=upper, share_lower=shares[0], share_upper=shares[1])
-        bag, group, label = (
-            cells[name].astype(str).str.removeprefix(f"{name} ").astype(np.int64).to_numpy()
-            for name in ("precinct", "group", "outcome")
-        )
-        named = [self._names_of(bag), groups.labels.iloc[group].reset_index(drop=True)]
-        found = pd.concat(named, axis=1).assign(**{"class": np.array([*self.classes])[label]})
-        found = found.assign(**cells[[*NUMBERS]].reset_index(drop=True))
-        order = np.lexsort((np.tile(np.arange(len(outcomes)), len(found) // len(outcomes)), group, bag))
-        return self._finished(found.iloc[order].reset_index(drop=True).astype({"rows": np.int64}))
+        bag, group, label = (cells[name].to_numpy() for name in ("precinct", "group", "outcome"))
+        found = pd.concat([self._names_of(bag), groups.labels.iloc[group].reset_index(drop=True)], axis=1)
+        found = found.assign(**{"class": label}, **cells[[*NUMBERS]].reset_index(drop=True))
+        return self._finished(found.iloc[np.lexsort((group, bag))].reset_index(drop=True).astype({"rows": np.int64}))
 
     def from_draws(
         self, whole: BaggedRows, draws: ProcessDraws, known: KnownBags, predicted: Predictor, facts: BagFacts
@@ -260,9 +253,8 @@ class GroupEstimates:
                 sums = [cells.by_group(each) for each in (count, drawn, least, most)]
                 totals[place] = [total + more for total, more in zip(totals[place], sums, strict=True)]
             found.append(self._lines(bags.start + cells.bag, cells.group, cells.sizes, inside, drawns))
-        every = np.arange(groups)
         overall = [_estimates(*total) for total in totals]
-        top = self._lines(np.full(groups, -1), every, sizes, overall, [total[1] for total in totals])
+        top = self._lines(np.full(groups, -1), np.arange(groups), sizes, overall, [total[1] for total in totals])
         return self._finished(pd.concat([top, *found], ignore_index=True))
 
     def _lines(
@@ -281,9 +273,8 @@ class GroupEstimates:
         named = pd.concat([self._names_of(bags), self.groups.labels.iloc[groups].reset_index(drop=True)], axis=1)
         named = named.iloc[np.repeat(np.arange(len(named)), len(chosen))].reset_index(drop=True)
         values = [each[:, chosen].ravel() for each in (np.broadcast_to(people, shares[0].shape), *numbers, *shares)]
-        columns: dict[str, Any] = {"class": np.tile([self.classes[label] for label in chosen], len(bags))}
-        columns |= dict(zip(NUMBERS, values, strict=True))
-        return named.assign(**columns).astype({"rows": np.int64})
+        labels = np.tile([self.classes[label] for label in chosen], len(bags))
+        return named.assign(**{"class": labels}, **dict(zip(NUMBERS, values, strict=True))).astype({"rows": np.int64})
 
 
 def _estimates(count: FloatArray, drawn: FloatArray, least: FloatArray, most: FloatArray) -> FloatArray:

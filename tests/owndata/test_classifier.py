@@ -363,6 +363,9 @@ def test_attributes_tags_and_scores_follow_scikit_learn_but_bags_are_no_classes(
     assert model.score(FRAME, VOTES) == (model.predict(FRAME) == VOTES).mean()
     with refusal(r"y must be classes \(\[0, 1\]\) or bags of fit, got 'new'. .* score_"):
         model.score(FRAME, ["new"] * 300)
+    keys = pd.DataFrame({"state": "s", "place": BAGS})
+    named = linear(FRAME, keys, counted([keys["state"], keys["place"]], VOTES))
+    assert named.score(FRAME, keys) == bag_scorer(named, FRAME, keys)
     with refusal("1 is both"):
         linear(FRAME, np.arange(300) // 25, dict.fromkeys(range(12), 4)).score(FRAME[25:50], [1] * 25)
 
@@ -399,6 +402,8 @@ def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
     assert reloaded(model, tmp_path).score_bags(FRAME, BAGS) == pytest.approx(expected)
     with refusal("new"):
         model.score_bags(FRAME[:20], ["new"] * 20)
+    with refusal("'d00' has .* in fit"):
+        linear(FRAME, BAGS, TABLE[1]).score_bags(FRAME[::2], BAGS[::2])
     some = FRAME[BAGS < "d04"], BAGS[BAGS < "d04"]
     found = model.score_bags(*some, counts=TABLE[:4])
     with refusal(r"8 of 12 bags with counts .* have no rows"):

@@ -221,6 +221,33 @@ def test_estimates_of_one_category_are_those_of_its_table() -> None:
     assert ((one["count_lower"] <= true) & (true <= one["count_upper"])).mean() > 0.93
 
 
+def test_bags_of_hundreds_and_groups_that_are_half_of_every_bag_are_estimated() -> None:
+    bag, row = np.repeat(np.arange(8), 100), np.arange(800) % 100
+    for group in (row // 10 <= bag) * 1, np.where(row < 50, 0, np.where(row < 60 + 4 * bag, 1, 2)):
+        frame, counts = pd.DataFrame({"group": group}), counted(bag, row % 7 < 2 + 3 * (group == 0))
+        found = LLPClassifier("bag-mean-linear").fit(frame, bag, counts=counts).estimate(frame, bag, "group")
+        assert found.query("bag == 'all' and `class`")["rows"].tolist() == np.bincount(group).tolist()
+
+
+def test_curved_shares_are_warned_of_by_class() -> None:
+    bag, (one, other) = np.repeat(np.arange(40), 300), np.random.default_rng(0).random((2, 12_000))
+    frame = pd.DataFrame({"old": one < bag / 40})
+    votes = np.where(other < np.where(frame["old"], 1 - bag / 40, bag / 40), "yes", "no")
+    model = LLPClassifier("bag-mean-linear").fit(frame, bag, counts=counted(bag, votes))
+    with warned("confounded precincts", match="^(?!.*(precinct|covariate)).*bags.*'no'"):
+        model.estimate(frame, bag, "old")
+
+
+@pytest.mark.parametrize("weight", [2.0, 1.1], ids=["whole", "rounded"])
+def test_group_without_weight_is_left_out(weight: float) -> None:
+    group = pd.Series(np.where(np.arange(600) < 3, "empty", np.where(FRAME["owns"], "owns", "rents")), name="group")
+    weights = np.where(group == "empty", 0.0, weight)
+    counts = pd.DataFrame({label: weights * (label == VOTES) for label in (0, 1)}).groupby(BAGS).sum()
+    found = gp(FRAME, BAGS, counts, sample_weight=weights).estimate(FRAME, BAGS, group, sample_weight=weights)
+    assert {*found["group"]} == {"owns", "rents"}
+    assert found["count"][:4].sum() == pytest.approx(597 * weight)
+
+
 @pytest.mark.parametrize("few", [True, False], ids=["table of categories", "draws"])
 def test_shares_among_some_classes_cover_the_truth(few: bool) -> None:
     rng = np.random.default_rng(1)

@@ -58,7 +58,7 @@ def test_loaded_model_predicts_same(method: str, classes: int, tmp_path: Path) -
     for of_rows in (None, bags):
         assert np.array_equal(found.predict_proba(new, of_rows), model.predict_proba(new, of_rows))
     assert np.array_equal(found.predict(new), model.predict(new))
-    for fact in ("left_out_", "doubts_", "bags_", "feature_names_in_"):
+    for fact in ("left_out_", "doubts_", "bags_", "feature_names_in_", "distinct_rows_"):
         assert np.array_equal(getattr(found, fact), getattr(model, fact))
     assert (found.get_params(), found.doubts_ is not None) == (model.get_params(), method == "bag-gp-gbdt")
     for mine, other in zip(model.effects(), found.effects(), strict=True) if method == "bag-gp" else ():
