@@ -162,7 +162,7 @@ def _require_no_shares(table: BagTable) -> None:
     broken = table.values[np.abs(table.values - np.rint(table.values)) > 1e-6]
     if len(broken) and table.is_counts and table.values.shape[1] == 1:
         ways = f"{argument('proportions=')} for shares, counts of both classes, or {argument('noise=')} if it was added"
-        raise LLPBenchError(f"counts must be whole numbers, got {broken[0]:g}. Give {ways}.")
+        raise LLPBenchError(f"counts must be whole numbers, got {broken[0]:,.10g}. Give {ways}.")
 
 
 def _missing_counts(
@@ -176,7 +176,7 @@ def _missing_counts(
         of = "all classes" if missing.all() else ", ".join(repr(named[int(place)]) for place in np.flatnonzero(missing))
         rest = sizes[name] - np.nansum(values)
         if of_rows and missing.sum() == 1 < len(values) and rest >= 0:
-            of += f"; with {sizes[name]:g} rows and the other counts, it would be {rest:g}"
+            of += f"; with {sizes[name]:,.10g} rows and the other counts, it would be {rest:,.10g}"
         told.append(f"{name!r} ({table.what[:-1]} of {of})")
     if not told:
         return ""
