@@ -47,7 +47,7 @@ def without_times(tunings: dict[str, TuningRecord]) -> dict[str, dict[str, Any]]
 def test_data_without_labels_are_tuned_by_proportions_only() -> None:
     given = resolve({"datasets": "synthetic_a", "baggings": "given", "methods": "bag-mean-linear", "tune": "2"})
     found = Plan.of_run(given, expand(given), Contents({})).tunings.values()
-    assert [each.tuning.regime for each in found] == ["coarse"]
+    assert [each.tuning and each.tuning.regime for each in found] == ["coarse"]
     fine = replace(given, tune_regimes=("fine",))
     with pytest.raises(LLPBenchError, match="--tune-regimes"):
         Plan.of_run(fine, expand(fine), Contents({}))

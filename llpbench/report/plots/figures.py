@@ -103,7 +103,7 @@ def _robustness(board: Board, name: str) -> Iterator[Drawing]:
     if drawn.empty:
         return
     names = _labels(board, ranking.index, longest=_LONGEST)
-    first = next(iter(board.ranked), None)
+    first = next(iter(board.ranked), -1)
     figure, ax = layout.named_lines([names[entry] for entry in drawn.index])
     bars = ax.barh(range(len(drawn)), drawn["mean_rank"], color=CLEAR, height=0.7)
     ax.bar_label(bars, [f"± {std:.1f}" for std in drawn["std"]], padding=3)
