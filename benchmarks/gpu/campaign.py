@@ -62,6 +62,8 @@ def cells(sizes: Sizes) -> list[Cell]:
 def settings(sizes: Sizes, dataset: str, method: str, pretraining: str) -> Settings:
     """What `llpbench run --preset paper` would be told for a cell."""
     flags = {"datasets": dataset, "methods": method, "pretraining": pretraining, **sizes.campaign}
+    if pretraining == "none":
+        flags.pop("set", None)  # it sets pretraining
     return resolve(flags, preset="paper")
 
 
