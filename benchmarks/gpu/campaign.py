@@ -21,8 +21,8 @@ from benchmarks.methods import neural
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.record import Record
 from llpbench.core.registry import METHODS
-from llpbench.data.loading import find_local
-from llpbench.data.specs import built_in_facts
+from llpbench.data.loading import locate
+from llpbench.data.specs import built_in_facts, dataset_spec
 from llpbench.results.journal import FILE, Journal
 from llpbench.results.merging import journal_files, merge
 from llpbench.results.staleness import comparison
@@ -62,6 +62,8 @@ def cells(sizes: Sizes) -> list[Cell]:
 def settings(sizes: Sizes, dataset: str, method: str, pretraining: str) -> Settings:
     """What `llpbench run --preset paper` would be told for a cell."""
     flags = {"datasets": dataset, "methods": method, "pretraining": pretraining, **sizes.campaign}
+    if pretraining == "none":
+        flags.pop("set", None)  # it sets pretraining
     return resolve(flags, preset="paper")
 
 
@@ -97,7 +99,8 @@ def _wanted(
     paths += [out / FILE] if (out / FILE).is_file() else []
     records = merge(paths).records if paths else {}
     every = cells(sizes)
-    absent = [name for name in dict.fromkeys(cell.dataset for cell in every) if find_local(name, data_dir) is None]
+    names = dict.fromkeys(cell.dataset for cell in every)
+    absent = [name for name in names if locate(dataset_spec(name), data_dir) is None]
     here = [cell for cell in every if cell.dataset not in absent]
     plan = Plan.of(map(Planned, map(resolver(), here)), range(sizes.seeds), records, why_stale=comparison())
     return {each.cell.id: each for each in plan.cells}, absent

@@ -91,7 +91,8 @@ class _Files:
         if large:
             keep_freed()  # each batch needs the memory of the one before
         if self.drop_unmatched:
-            there = bag_index(bag_keys(frame, names, self.rows)).isin(model.bags_ if table is None else table.index)
+            bags = model.bags_ if table is None else bag_index(table.index.to_frame(index=False).iloc[:, : len(names)])
+            there = bag_index(bag_keys(frame, names, self.rows)).isin(bags)
             if not there.any():
                 raise DataError.of(self.rows, "has no row of a bag with counts. Use the names of bags of fit.")
             if number := int((~there).sum()):

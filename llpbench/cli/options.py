@@ -54,10 +54,7 @@ CROSS_TABLE = {
 }
 """Options of estimate-table, by the heading of their group."""
 
-REPORT = {
-    "What to show": ("journals", "study", "datasets", "metric", "plugin"),
-    "Output": ("out", "plots_dir", "no_plots", "title"),
-}
+REPORT = {"What to show": ("journals", "study", "metric", "plugin"), "Output": ("out", "plots_dir", "no_plots")}
 
 
 COMMANDS = {

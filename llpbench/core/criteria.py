@@ -73,12 +73,10 @@ BOARD_CRITERIA = ("auc", "mpiou", "l1")
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that evaluates predictions on the test rows."""
+    """A number that evaluates predictions on the test rows. Boards show it times 100."""
 
     name: str
     maximise: bool
-    percent: bool
-    """whether boards show the value times 100"""
     title: str
     bounds: tuple[float, float] = (0.0, 1.0)
     """smallest and largest possible value, except for rounding"""
@@ -87,32 +85,28 @@ class Metric:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("auc", True, True, "AUC"),
-        Metric("accuracy", True, True, "accuracy"),
-        Metric("average-precision", True, True, "average precision"),
-        Metric("macro-f1", True, True, "macro F1"),
-        Metric("balanced-accuracy", True, True, "balanced accuracy"),
-        Metric("log-loss", False, False, "log loss", (0.0, _MANY)),
-        Metric("brier", False, False, "Brier score", (0.0, _MANY)),
-        Metric("ece", False, False, "expected calibration error"),
-        Metric("auc-known-bags", True, True, "AUC of test rows in known bags"),
-        Metric("log-loss-known-bags", False, False, "log loss of test rows in known bags", (0.0, _MANY)),
-        Metric("brier-known-bags", False, False, "Brier score of test rows in known bags", (0.0, _MANY)),
-        Metric("auc-whole-bags", True, True, "AUC of training rows, predictions adjusted to the counts of their bags"),
+        Metric("auc", True, "AUC"),
+        Metric("accuracy", True, "accuracy"),
+        Metric("average-precision", True, "average precision"),
+        Metric("macro-f1", True, "macro F1"),
+        Metric("balanced-accuracy", True, "balanced accuracy"),
+        Metric("log-loss", False, "log loss", (0.0, _MANY)),
+        Metric("brier", False, "Brier score", (0.0, _MANY)),
+        Metric("ece", False, "expected calibration error"),
+        Metric("auc-known-bags", True, "AUC of test rows in known bags"),
+        Metric("log-loss-known-bags", False, "log loss of test rows in known bags", (0.0, _MANY)),
+        Metric("brier-known-bags", False, "Brier score of test rows in known bags", (0.0, _MANY)),
+        Metric("auc-whole-bags", True, "AUC of training rows, predictions adjusted to the counts of their bags"),
         Metric(
-            "accuracy-whole-bags",
-            True,
-            True,
-            "accuracy of training rows, labels assigned to match the counts of their bags",
+            "accuracy-whole-bags", True, "accuracy of training rows, labels assigned to match the counts of their bags"
         ),
         Metric(
             "brier-whole-bags",
             False,
-            False,
             "Brier score of training rows, predictions adjusted to the counts of their bags",
             (0.0, _MANY),
         ),
-        Metric("mpiou", True, True, "mPIoU of test bags"),
-        Metric("l1", False, False, "L1 distance of test bags", (0.0, _MANY)),
+        Metric("mpiou", True, "mPIoU of test bags"),
+        Metric("l1", False, "L1 distance of test bags", (0.0, _MANY)),
     )
 }

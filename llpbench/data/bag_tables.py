@@ -341,10 +341,10 @@ class BagTable:
             other_ways = f"If {self.what} are rounded or {added}."
 
         def message(first: int, extent: str, ignore: str) -> str:
-            listed = ", ".join(f"{value:g}" for value in given[first])
+            listed = ", ".join(f"{value:,.10g}" for value in given[first])
             bag, sums = f"bag {labels.names[first]!r}", given.shape[1] > 1
             has = f"{bag} has the {self.what} {listed}" if sums else f"{bag} has the {self.what[:-1]} {listed}"
-            says = f"{has}, which add up to {total[first]:g}" if sums else f"{has} of one class"
+            says = f"{has}, which add up to {total[first]:,.10g}" if sums else f"{has} of one class"
             meant = f"must {'add up to 1' if sums else 'lie between 0 and 1'}"
             advice = "Give shares between 0 and 1, and divide percentages by 100."
             if sums and (given[first] % 1 == 0).all():
@@ -355,7 +355,7 @@ class BagTable:
                 rows = f"has {plural(round(unit[first]), 'row')}"
                 if labels.weights is not None:
                     rows = f"has rows with a total weight of {unit[first]:,.10g}"
-                sum_ = f"its counts ({listed}) add up to {total[first]:g}" if sums else f"its count is {listed}"
+                sum_ = f"its counts ({listed}) add up to {total[first]:,.10g}" if sums else f"its count is {listed}"
                 advice = f"{hint or f'Give whole bags.{_WHOLE}'} {other_ways}"
                 if self.at_fit and not hint:
                     advice = self._advice(values, unit, other_ways)

@@ -90,12 +90,6 @@ def provide(spec: DatasetSpec, data_dir: str | Path | None = None, download: boo
     return Location("cache", _download(spec.remote, spec))
 
 
-def find_local(name: str, data_dir: str | Path | None = None) -> Path | None:
-    """Return the local file that `load_table` would read, or None if it would download."""
-    place = locate(dataset_spec(name), data_dir)
-    return None if place is None else place.path
-
-
 def locate(spec: DatasetSpec, data_dir: str | Path | None = None) -> Location | None:
     """Return the first local location of a dataset. Raises `DataError` if the given data directory does not exist."""
     places: list[Location] = []

@@ -168,7 +168,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     numbers = values_of_bags(sizes, "sizes", names, labels, _numbers)
     impossible = numbers[~((numbers >= 1) & (numbers % 1 == 0))]
     if numbers.shape[1] != 1 or len(impossible):
-        some = f", got {impossible[0]:g}" if len(impossible) else ""
+        some = f", got {impossible[0]:,.10g}" if len(impossible) else ""
         raise LLPBenchError(f"sizes must be whole numbers of rows, at least 1{some}. Give one number for each bag.")
     return replace(table, sizes=numbers[:, 0])
 

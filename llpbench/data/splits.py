@@ -185,6 +185,9 @@ def require_possible(facts: TableFacts, bagging: str, bag_size: int | None, max_
         require_column(dataset, column, facts.columns)
     # As many as validation and test have. Training has eight times as many rows and always fills two bags.
     most_size = rows // 10
+    if most_size == 0 and facts.is_labelled and options.get("split") != "bags":
+        told = f"dataset {dataset!r} has {rows} rows, too few to split 80/10/10 into bags"
+        raise LLPBenchError(f"{told}. Give 10 rows or more.")
     if not is_sized(name):
         if bag_size is not None:
             must = f"must be None for bagging {name!r}, which decides the sizes of its bags"
@@ -198,9 +201,6 @@ def require_possible(facts: TableFacts, bagging: str, bag_size: int | None, max_
             raise LLPBenchError(f"{told}. Choose a smaller least.")
     elif isinstance(bag_size, bool) or not isinstance(bag_size, int | np.integer) or bag_size < 1:
         raise LLPBenchError(f"bag size must be a positive integer, got {bag_size!r}. Choose one, such as 256.")
-    elif most_size == 0:
-        told = f"dataset {dataset!r} has {rows} rows, too few to split 80/10/10 into bags"
-        raise LLPBenchError(f"{told}. Give 10 rows or more.")
     elif bag_size > most_size:
         told = f"bag size {bag_size} is larger than the {most_size:,} validation rows of {dataset!r}"
         advice = f"Choose --bag-sizes up to {most_size}, or a larger dataset (llpbench list datasets)."

@@ -69,7 +69,7 @@ class Scaler:
     """Normalisation of numbers and vocabularies of categories, from the training rows only."""
 
     transform: Transform | None = None
-    """representation of numbers; None: z-scores, as in models saved by earlier versions"""
+    """representation of numbers; None: z-scores"""
 
     def __init__(
         self, numeric: FloatArray, categorical: IntArray, categories: Sequence[Sequence[str]], numbers: str = "z"

@@ -67,7 +67,7 @@ class CountRanges:
         if off.any() and not suppress:
             bag = int(off.argmax())
             of_bag = zip(low[bag], high[bag], strict=True)
-            both = " and ".join(f"{a:g}" if a == b else f"{a:g} to {b:g}" for a, b in of_bag if a <= b)
+            both = " and ".join(f"{a:,.10g}" if a == b else f"{a:,.10g} to {b:,.10g}" for a, b in of_bag if a <= b)
             wrong = f"bag {labels.names[bag]!r} has {size[bag]:,.10g} rows, but its counts are {both}"
             advice = f"Correct them.{table.advice_to_ignore(exact | (ranged & ~off))}"
             raise LLPBenchError(f"{wrong} ({plural(int(off.sum()), 'such bag')} in all). {advice}")

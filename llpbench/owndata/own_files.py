@@ -72,6 +72,9 @@ class BagFile:
         wanted = [(name,) for name in (*self.keys, self.class_column, self.size_column) if name is not None]
         several = [(part, text) for text in (*self.counts, *self.proportions) for part in csv_parts(text)]
         frame = RowBatches(self.path, features=(), form=self.form, columns=[*wanted, *several]).together()
+        frame = frame.dropna(how="all", ignore_index=True)  # spreadsheets write lines of empty cells
+        if not len(frame):
+            raise DataError.of(self.path, "has no rows. Give a file with rows below its header.")
         known = [*frame.columns]
         values = split_names(self.counts or self.proportions, known)
         listed = ", ".join(values)
@@ -143,7 +146,7 @@ class BagFile:
         if number := len(found.broken):
             name, text = found.broken.index[0][0], str(found.broken.iloc[0])
             low, high = Range.read(text) or (0, 0)
-            ends = f"{low:g} {f'to {high:g}' if high < MOST else 'or more'}"
+            ends = f"{low:,.10g} {f'to {high:,.10g}' if high < MOST else 'or more'}"
             told = f"{plural(number, 'count')} {verb(number, 'is a range', 'are ranges')}, such as {text!r} in {name!r}"
             advice = f"To ignore such counts: --suppressed {shlex.quote(csv_line([text]))}."
             warn("file", f"file {str(self.path)!r}: {told}, read as {ends}. {advice}")
@@ -154,8 +157,7 @@ class BagFile:
 
 def one_per_bag(values: pd.Series, bags: pd.Index, path: Path) -> pd.Series:
     """Return the value of each bag from lines with `bags`. Raises `DataError` if a bag has several values."""
-    flat = bags.to_flat_index()
-    inside = flat.notna()
+    flat, inside = bags.to_flat_index(), bags.to_frame().notna().all(axis=1).to_numpy()
     lines = pd.DataFrame({"bag": flat, "value": values.to_numpy()})[inside].drop_duplicates()
     if (twice := lines["bag"].duplicated()).any():
         bag = lines["bag"][twice].iloc[0]
@@ -342,7 +344,7 @@ def _computed(batches: Iterable[RowBatch], compute: Callable[[RowBatch], _Found]
 
 @contextmanager
 def _warned_once() -> Iterator[list[int]]:
-    """Warn once for each column, and of unknown bags only if no batch has a known one. Yields a list of batch sizes."""
+    """Warn once for each column, and of unknown bags only if all batches do. Yields a list of batch sizes."""
     seen, caught = list[int](), list[warnings.WarningMessage]()
     try:
         with warnings.catch_warnings(record=True) as caught:

@@ -76,7 +76,7 @@ def read_training_set(
     broken = table.values[np.abs(table.values - np.rint(table.values)) > 1e-6]
     if len(broken) and table.is_counts and table.values.shape[1] == 1 and not (deviation or as_shares):
         ways = f"{argument('proportions=')} for shares, counts of both classes, or {argument('noise=')} if it was added"
-        raise LLPBenchError(f"counts must be whole numbers, got {broken[0]:g}. Give {ways}.")
+        raise LLPBenchError(f"counts must be whole numbers, got {broken[0]:,.10g}. Give {ways}.")
     named = table.classes(data.classes)
     order = _ascending(named, max(len(frame), int(of_bags.sizes.sum())))
     classes = [named[place] for place in order]
@@ -171,7 +171,7 @@ def _missing_counts(
         of = "all classes" if missing.all() else ", ".join(repr(named[int(place)]) for place in np.flatnonzero(missing))
         rest = sizes[name] - np.nansum(values)
         if of_rows and missing.sum() == 1 < len(values) and rest >= 0:
-            of += f"; with {sizes[name]:g} rows and the other counts, it would be {rest:g}"
+            of += f"; with {sizes[name]:,.10g} rows and the other counts, it would be {rest:,.10g}"
         told.append(f"{name!r} ({table.what[:-1]} of {of})")
     if not told:
         return ""

@@ -48,15 +48,15 @@ def _whole_table(board: Board, name: str) -> ReportTable:
     )
 
 
-def _score_columns(board: Board, digits: int = 2) -> Iterator[TableColumn]:
+def _score_columns(board: Board) -> Iterator[TableColumn]:
     """Yield the scores on each task. Leaders are bold."""
     for (task, scores), title in zip(board.scores.groupby(level="task"), board.titles, strict=True):
-        lines = (tuple(_score_lines(score, digits)) for score in scores.itertuples())
+        lines = (tuple(_score_lines(score)) for score in scores.itertuples())
         leads = [(entry, task) in board.leaders for entry in board.entries.index]
         yield Heading(title), [*map(Field, lines, leads)]
 
 
-def _score_lines(score: Any, digits: int = 2) -> list[str]:
+def _score_lines(score: Any) -> list[str]:
     """Return the texts of a line of `Board.scores`: the mean, and numbers of runs without a value and of stale runs."""
     if not score.runs:
         return [words.NOTHING]
@@ -70,10 +70,7 @@ def _score_lines(score: Any, digits: int = 2) -> list[str]:
         words.STALE: score.stale,
     }
     lacking = [f"{number}/{score.expected} {what}" for what, number in counts.items() if number]
-    return [
-        words.summary_text(score.mean, score.std, score.values, digits) if score.values else words.NOTHING,
-        *lacking,
-    ]
+    return [words.summary_text(score.mean, score.std, score.values) if score.values else words.NOTHING, *lacking]
 
 
 def _name_columns(board: Board) -> list[TableColumn]:
@@ -88,12 +85,11 @@ def _name_columns(board: Board) -> list[TableColumn]:
 def _unlabelled_table(board: Board, name: str) -> ReportTable:
     """Return the table of a board without labels: the criterion on test bags."""
     parts = (words.sentence(board.setting()), words.caption(f"bag_only_{board.criterion.name}"), board.tasks_text())
-    digits = 2 if board.metric.percent else 4
     return ReportTable(
         name,
         f"Datasets without labels: {words.bags_words(board.bagging)}, {board.criterion.title}",
         " ".join(filter(None, parts)),
-        [*_name_columns(board), *_score_columns(board, digits)],
+        [*_name_columns(board), *_score_columns(board)],
         {words.FAILED: board.notes[words.FAILED]},
     )
 

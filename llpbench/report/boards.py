@@ -8,7 +8,7 @@ have one line for each run, entry, task and score. Entries and tasks are named b
 metric), `search` (id of the search that chose the configuration, or None) and the columns of `results.frame`.
 `board.entries` and `board.tasks` have the columns `ENTRY` and `_TASK`, `board.scores` those of `_SCORE`. For single
 values use `board.labels[entry]`, `board.titles[task]` and `board.scores.loc[entry, task]`.
-Percentages are times 100.
+Metrics are times 100.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _TASK = {
     "bag_size": "rows of a bag; None if the bagging decides the sizes of its bags",
     "by": "natural key that defines the bags, such as `native-country+education`; usually empty",
     "classes": "number of classes; None if unknown",
-    "seeds": "seeds that a complete score has: those of more than half of the methods",
+    "seeds": "seeds that a complete score has: those of at least half of the methods",
     "is_unequal": "whether its bags differ in size",
     "bags": "bags in words: `256`, `1–9–11,660` (smallest, median, largest) or `by zipcode`",
     "title": "name in text, such as `adult 256`",

@@ -229,7 +229,7 @@ def _rank_line(board: Board, entry: int) -> str:
         return (
             f"{label}: no rank, because {number} that other methods have "
             f"{verb(len(missing), 'is', 'are')} missing or failed. "
-            f"Run it with {_options(board, missing)}"
+            f"Run it with {_options(board, entry, missing)}"
         )
     mean = f"mean {board.metric.title} {found['mean'][entry]:.2f}"
     own, counting = {*board.runs["task"][board.runs["entry"] == entry]}, {*board.counting_tasks}
@@ -246,13 +246,17 @@ def _rank_line(board: Board, entry: int) -> str:
     return f"{line}; first is {board.labels[first]} with {found['mean'][first]:.2f}"
 
 
-def _options(board: Board, missing: Sequence[tuple[int, int]]) -> str:
-    """Return the options of a run that has the missing (task, seed)."""
-    tasks = board.tasks.loc[[task for task, _ in missing]]
+def _options(board: Board, entry: int, missing: Sequence[tuple[int, int]]) -> str:
+    """Return the options of a run that has the missing (task, seed) of an entry."""
+    tasks, failed = board.tasks.loc[[task for task, _ in missing]], board.runs["status"] != "ok"
     options: dict[str, Iterable[object]] = {
+        "methods": [board.entries["method"][entry]],
         "datasets": tasks["dataset"].unique(),
+        "baggings": board.runs["bagging"].unique(),
+        "max-bags": [] if board.max_bags is None else [board.max_bags],
         "bag-sizes": tasks["bag_size"].dropna().unique(),
         "seeds": sorted({seed for _, seed in missing}),
+        "retry": ["failed"] if (failed & (board.runs["entry"] == entry)).any() else [],
     }
     return " ".join(f"--{name} {','.join(map(str, values))}" for name, values in options.items() if len([*values]))
 

@@ -188,7 +188,7 @@ def _page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, A
     records = {board.records[run]["cell"]: board.records[run] for board in boards for run in board.runs["run"]}
     return {
         "links": dict(links),
-        "metrics": {name: f"{METRICS[name].title}{' %' if METRICS[name].percent else ''}" for name in metrics},
+        "metrics": {name: f"{METRICS[name].title} × 100" for name in metrics},
         "commands": {cell: _command(record) for cell, record in records.items()},
         "boards": [{"tasks": board.titles, "runs": _runs(board, metrics)} for board in boards],
     }
@@ -196,7 +196,7 @@ def _page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, A
 
 def _runs(board: Board, metrics: Iterable[str]) -> dict[str, list[Any]]:
     """Return the columns of runs that the script shows, rounded, with None for unknown values."""
-    tests = {name: shown(board.runs, name).round(2 if METRICS[name].percent else 3) for name in metrics}
+    tests = {name: shown(board.runs, name).round(2) for name in metrics}
     runs = board.runs[[*_FACTS]].round(3).round({"memory_mb": 0}).assign(**tests).astype(object)
     return {str(name): values for name, values in runs.where(runs.notna(), None).to_dict("list").items()}
 
@@ -213,7 +213,7 @@ def _command(record: Record) -> str | None:
         flags |= {"epochs": protocol["epochs"], "patience": protocol["patience"]}
         if protocol["bags_per_step"] != Protocol().bags_per_step:
             flags |= {"bags-per-step": protocol["bags_per_step"]}
-    flags |= {name: spec[name] for name in ("ensemble", "precision", "numbers") if name in spec}
+    flags |= {name: spec[name] for name in ("ensemble", "precision", "numbers", "average") if name in spec}
     settings = [
         (
             name if name.startswith("pretraining.") else f"{spec['method']}.{name}",

@@ -83,11 +83,15 @@ class Standings:
         return self.ranked[self.ranked["first_p"].notna()]
 
     @property
+    def _sign(self) -> int:
+        """1 if larger values are better, otherwise -1."""
+        return 1 if METRICS[self.facts["metric"]].maximise else -1
+
+    @property
     def worse(self) -> DataFrame:
         """Compared entries that are significantly worse than the first."""
-        sign = 1 if METRICS[self.facts["metric"]].maximise else -1
         compared = self.compared
-        return compared[(compared["first_p"] < 1 - CONFIDENCE) & (sign * compared["first_points"] < 0)]
+        return compared[(compared["first_p"] < 1 - CONFIDENCE) & (self._sign * compared["first_points"] < 0)]
 
     @property
     def similar(self) -> DataFrame:
@@ -101,7 +105,8 @@ class Standings:
             return words.caption("nothing_ranked")
         first = self.ranked.iloc[0]
         given = "With validation labels" if self.has_labels else "Without labels of rows"
-        best = f"{first['method']} has the highest mean {self.metric}, {first['mean']:.1f}"
+        extreme = "highest" if self._sign > 0 else "lowest"
+        best = f"{first['method']} has the {extreme} mean {self.metric}, {first['mean']:.1f}"
         return words.clean(f"{given}, {best}, in {words.bags_words(first['bagging'])}.")
 
     def verdict(self) -> str:
@@ -124,7 +129,9 @@ class Standings:
     def worth_of_labels(self) -> str:
         """Return what validation labels alone are worth, if the control is ahead of all ranked entries."""
         control = self.lines[(self.lines["role"] == "control") & self.lines["mean"].notna()][:1]
-        if control.empty or self.ranked.empty or control["mean"].max() <= self.ranked["mean"].max():
+        if control.empty or self.ranked.empty:
+            return ""
+        if self._sign * (control["mean"].iat[0] - self.ranked["mean"].iat[0]) <= 0:
             return ""
         return words.caption("labels_alone", control=control["method"].iat[0], mean=f"{control['mean'].iat[0]:.1f}")
 

@@ -285,16 +285,16 @@ def _results(run: Record, criteria: Container[str] | None) -> Sequence[tuple[str
 
 
 def shown(frame: DataFrame, metric: str) -> Series:
-    """Return a test metric as reports show it: percentages times 100, missing if it is not finite."""
+    """Return a test metric as reports show it: times 100, missing if it is not finite."""
     from numpy import isfinite
 
     values = frame[metric_column(metric)]
     values = values.where(isfinite(values))
-    return 100.0 * values if METRICS[metric].percent else values
+    return 100.0 * values
 
 
 def value_of(run: Record, criterion: str, metric: str) -> float | None:
     """Return a test metric of a single run as reports show it; None if it is unknown."""
     result = run["results"].get(criterion) if run["status"] == "ok" else None
     value = None if result is None else result["test"].get(metric)
-    return value if value is None or not METRICS[metric].percent else 100.0 * value
+    return value if value is None else 100.0 * value

@@ -30,7 +30,6 @@ from typing import Any, Literal, NamedTuple, cast
 from filelock import FileLock, Timeout
 
 from llpbench.core.cell import bagging_text
-from llpbench.core.criteria import METRICS
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import MODE, open_packed, replace_file
 from llpbench.core.record import SCHEMA, Record, TuningRecord
@@ -428,13 +427,8 @@ def widest(records: Sequence[Record]) -> _Disagreement:
 def dispute(records: Sequence[Record]) -> str:
     """Return one line about the different results of a run."""
     spec, seed, apart = records[-1]["spec"], records[-1]["seed"], widest(records)
-    scale = 100 if METRICS[apart.metric].percent else 1
-    shown = ", ".join("none" if value is None else f"{scale * value:.4f}" for value in apart.values)
-    how = (
-        f"more than {scale * TOLERANCE:g} {'points ' * (scale > 1)}apart"
-        if math.isfinite(apart.points)
-        else "a score and none"
-    )
+    shown = ", ".join("none" if value is None else f"{100 * value:.4f}" for value in apart.values)
+    how = f"more than {100 * TOLERANCE:g} points apart" if math.isfinite(apart.points) else "a score and none"
     bags = (bagging_text(spec["bagging"], spec.get("max_bags")), str(spec["bag_size"] or ""))
     what = (spec["method"], spec["encoder"], "on", spec["dataset"], *bags)
     prefer = "until one is preferred: llpbench merge JOURNAL --out FOLDER --prefer newest (or first)"

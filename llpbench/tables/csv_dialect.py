@@ -102,11 +102,11 @@ class _Records:
         lines = io.StringIO(text, newline="")
         for _ in range(before):
             lines.readline()
-        reader = csv.reader(lines, delimiter=separator)
+        reader, limit = csv.reader(lines, delimiter=separator), csv.field_size_limit(1 << 20)
         try:
             pairs = [(record, reader.line_num + before) for record in islice(reader, _RECORDS) if record]
-        except csv.Error:
-            pairs = []
+        finally:
+            csv.field_size_limit(limit)
         self.records = [record for record, _ in pairs]
         self.ends = [end for _, end in pairs]  # number of lines up to the end of each record
         self.widths = [*map(len, self.records)]

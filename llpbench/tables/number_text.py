@@ -102,6 +102,7 @@ class NumberText:
         percent = bool((valid & is_percent).sum() > (valid & ~is_percent).sum())
         valid &= is_percent == percent
         numbers = pd.to_numeric(plain.where(valid), errors="coerce").astype(float)
+        valid &= numbers.notna()  # digits of other scripts match \d
         foreign = valid & (pd.to_numeric(known, errors="coerce") != numbers)
         counts = texts.value_counts()
         gaps, broken = {mark: int(counts[mark]) for mark in known[gap] if mark}, texts[texts.isin(known[~valid & ~gap])]
@@ -220,9 +221,9 @@ def _require_no_text_among_numbers(known: pd.Series, name: str, found: NumberTex
     where = f" in {place_of(known, texts.index[0])}" if "decimals" in known.attrs else ""
     wrong = f"{len(texts):,} of {len(known):,} values {verb(len(texts), 'is not a number', 'are not numbers')}"
     column, marks = f"X[{name!r}]", found.marks
-    missing = [*marks, *found.gaps]
+    missing = [*marks, *found.gaps] or [texts.iloc[0]]
     meaning = f"{_listed(missing)} {verb(len(missing), 'means', 'mean')} missing"
-    number = _reading(column, [name] if found.gaps or found.example else [], marks)
+    number = _reading(column, [name] if found.gaps or found.example or not marks else [], marks)
     text = either(f"{column} = {column}.{_CATEGORY}", f"--types {shlex.quote(f'{name}=text')}")
     first = f"If {meaning}, use {number}." if len(marks) <= _MOST_MARKS else "Correct them."
     advice = f"{first} To keep the column as text, use {text}."

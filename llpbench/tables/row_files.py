@@ -239,7 +239,9 @@ class RowBatches:
         reading = {"use_threads": False, "encoding": "utf8" if encoding.startswith("utf-8") else encoding}
         whole = len(head) < HEAD
         text = codecs.getincrementaldecoder(encoding)().decode(head, final=whole).removeprefix("\ufeff")
-        text = text if whole else text[: text.rfind("\n") + 1]
+        text = text if whole else text[: text.rfind("\n") + 1 or text.rfind("\r") + 1]
+        if not (text or whole):
+            raise DataError.of(source.path, "has a header of over 1 MB. Use fewer columns, or correct line ends.")
         try:
             dialect = form.dialect(text, source.default, self._keys if self._features is None else ())
         except DataError as error:
@@ -407,5 +409,5 @@ def _number_or_category(texts: pa.ChunkedArray, decimal: str) -> pd.Series:
 
 
 def _without(texts: pa.ChunkedArray, marks: Collection[str]) -> pa.ChunkedArray:
-    marked = pc.is_in(texts, pa.array(sorted(marks), texts.type))
+    marked = pc.is_in(pc.utf8_trim_whitespace(texts), pa.array(sorted({"", *marks}), texts.type))
     return pc.if_else(marked, None, texts) if pc.any(marked).as_py() else texts

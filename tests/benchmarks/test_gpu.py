@@ -20,7 +20,8 @@ from llpbench.core.cell import Environment, Epoch
 from llpbench.core.provenance import cell_versions
 from llpbench.core.record import Record
 from llpbench.core.tables import Table
-from llpbench.data.loading import find_local
+from llpbench.data.loading import locate
+from llpbench.data.specs import dataset_spec
 from llpbench.results.journal import Contents, Journal
 from llpbench.running.executors import Message, Outcome
 from llpbench.running.schedule import Ended, Limit
@@ -144,7 +145,7 @@ class TestCampaign:
         assert len({*ids, *(cell.id for cell in campaign.cells(REHEARSAL))}) > len({*ids}) == len(ids)
 
     def test_campaign_resumes_and_skips_cells_of_others(self, rows: Rows, tmp_path: Path, monkeypatch: Any) -> None:
-        every = [cell for cell in campaign.cells(FULL) if find_local(cell.dataset) is not None]
+        every = [cell for cell in campaign.cells(FULL) if locate(dataset_spec(cell.dataset)) is not None]
         one = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
         two = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
         assert [job.cell.id for job in one + two] == [cell.id for cell in every[:4]]

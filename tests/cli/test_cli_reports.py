@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from bench import LLPBench
 from factory import PROTOCOL, fine_alone, record, runs
 
@@ -61,6 +62,13 @@ def test_only_generated_files_are_ever_deleted(llpbench: LLPBench, tmp_path: Pat
     assert {name for name in names if name.endswith(".png")} == {"mine.png"}
 
 
+def test_out_is_a_folder_whatever_its_name(llpbench: LLPBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    journal(tmp_path / "core", record("mine", 0.8))
+    assert "mine" in llpbench.succeed("report", "--no-plots", "--out", "core").out
+    assert "./core" in llpbench("report", "--no-plots", "--journal", "core", "--out", "other").err
+
+
 def test_disputed_journals_are_reported(llpbench: LLPBench, tmp_path: Path) -> None:
     first, second = journal(tmp_path / "a", record("dllp", 0.8)), journal(tmp_path / "b", record("dllp", 0.7))
     merged = llpbench.succeed("merge", str(first), str(second), "--out", str(tmp_path / "both"))
@@ -87,7 +95,7 @@ def test_compare_ranks_own_method_among_published(llpbench: LLPBench, tmp_path: 
     assert any(re.match(r"mine \(mlp\) minus dllp \(mlp.*\): [-+]\d+\.\d, 1 seed, ", line) for line in others)
     flags = dict(re.findall(r"--([a-z-]+) (\S+)", first))
     assert spec["dataset"] in flags["datasets"].split(",")
-    assert {*flags} == {"datasets", "bag-sizes", "seeds"}
+    assert {*flags} == {"methods", "datasets", "baggings", "bag-sizes", "seeds"}
     assert done.out.count("\n") <= 45
     assert "yours" in done.out
     assert "tabllp-bdc" in done.out

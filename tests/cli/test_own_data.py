@@ -301,3 +301,33 @@ def test_unmatched_rows_are_dropped_on_request(llpbench: LLPBench) -> None:
     assert np.allclose(pd.read_csv("groups.csv").select_dtypes("number"), expected)
     done(llpbench("predict", *ASK[1:], "--whole-bags", "--drop-unmatched"))
     assert len(pd.read_csv("groups.csv")) == 300
+
+
+@pytest.mark.parametrize("keys", [["district"], ["district", "half"]], ids="+".join)
+def test_rows_of_bags_not_in_a_long_table_are_dropped(keys: list[str], llpbench: LLPBench) -> None:
+    rows = rewritten("rows.csv", lambda rows: rows.assign(half=rows["id"] // 150))
+    votes = np.where(rows["age"] > 50, "yes", "no")[known := rows["district"] < 9]
+    rows[known].assign(party=votes).groupby([*keys, "party"]).size().rename("votes").to_csv("long.csv")
+    flags = ["--bag-column", "+".join(keys), "--bags", "long.csv", "--counts", "votes", "--class-column", "party"]
+    found = predicted(llpbench, *flags, "--whole-bags", "--drop-unmatched", model="fitted")
+    assert found["id"].tolist() == rows["id"][known].tolist()
+    assert np.isclose(found["probability_yes"].sum(), (votes == "yes").sum())
+
+
+def test_rows_with_half_a_key_have_no_bag(llpbench: LLPBench) -> None:
+    rows = rewritten("rows.csv", lambda rows: rows.assign(half=np.where(rows["id"] < 150, "k", "l")))
+    votes = np.where(rows["age"] > 50, "yes", "no")
+    counted([rows["district"], rows["half"]], votes).to_csv("bags.csv")
+    rows = rows.assign(day=rows["district"])
+    lost = rows[:2].assign(district=None, day=[1, 2])
+    pd.concat([rows, lost]).to_csv("rows.csv", index=False)
+    flags = ["--bag-column", "district+half", "--time-column", "day", "--folds", "2"]
+    assert "later" in done(llpbench(*replaced(CHOOSE, flags), "--drop-unmatched")).out
+
+
+def test_empty_lines_of_bags_are_skipped(llpbench: LLPBench) -> None:
+    for lines in (",,\n", ",,\n,,\n"):
+        with open("bags.csv", "a") as file:
+            file.write(lines)
+        done(llpbench(*FIT, *QUICK))
+        assert len(LLPClassifier.load("model").bags_) == 12

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import numpy as np
@@ -317,6 +318,14 @@ LOST = bad(Mean, fit=lambda _, train, schema, __: Weights(np.eye(train.rows.nume
 )
 def test_each_fault_is_caught_by_its_check(check: str, declared: Any, message: str) -> None:
     assert message in re.sub(r"(?<=\.py:)\d+", "LINE", fault(check, declared))
+
+
+def test_check_survives_code_that_exits() -> None:
+    def leave(_: Any) -> str:
+        raise SystemExit(0)
+
+    subject = SimpleNamespace(entry=SimpleNamespace(file=Path(__file__)))
+    assert Check("exit", "It exits", leave)(subject).result == "failed"
 
 
 def test_unsaveable_model_is_reported_without_failure() -> None:

@@ -27,7 +27,7 @@ from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import DATASETS, load_plugin
 from llpbench.core.tables import Table
 from llpbench.data import loading, sources
-from llpbench.data.loading import _cache_path, cache_directory, find_local, load_table, local_names, select_datasets
+from llpbench.data.loading import _cache_path, cache_directory, load_table, local_names, locate, select_datasets
 from llpbench.data.sources import GroupLens, OpenML
 from llpbench.data.specs import Facts, dataset_spec
 
@@ -58,20 +58,25 @@ def put(frame: pd.DataFrame, path: Path) -> Path:
     return path
 
 
+def located(name: str, data_dir: Path | None = None) -> Path | None:
+    place = locate(dataset_spec(name), data_dir)
+    return None if place is None else place.path
+
+
 def test_data_dir_comes_before_environment_and_cache(
     people: pd.DataFrame, declare: Declare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = Shop(people)
     declare("people", source=shop, **FACTS)
-    assert find_local("people") is None
+    assert located("people") is None
     load_table("people")
-    assert find_local("people") == _cache_path("people")
+    assert located("people") == _cache_path("people")
     named, given = put(people, tmp_path / "env" / "people.parquet"), put(people, tmp_path / "arg" / "people.parquet")
     monkeypatch.setenv("LLPBENCH_DATA", str(named.parent))
-    assert find_local("people") == named
-    assert find_local("people", given.parent) == given
+    assert located("people") == named
+    assert located("people", given.parent) == given
     given.unlink()
-    assert find_local("people", given.parent) == _cache_path("people")  # the argument takes the place of LLPBENCH_DATA
+    assert located("people", given.parent) == _cache_path("people")  # the argument takes the place of LLPBENCH_DATA
     assert len(shop.visits) == 1
 
 

@@ -220,6 +220,8 @@ def test_too_few_bags_are_refused() -> None:
         _split_bags(bags_of(5, 5, 5, 5), RNG, "it")
     with pytest.raises(LLPBenchError, match="too few bags"):
         _split_bags(bags_of(5, 95), RNG, "it")  # half a tenth is too little
+    with pytest.raises(LLPBenchError, match="9 rows"):
+        assign_bags(toy_table(rows=9), "column:by=d", None, seed=0)
     with pytest.raises(LLPBenchError, match=r"400 rows in the train part of 'toy'"):
         assign_bags(toy_table(), "column:by=d:least=400", None, seed=0)
     with pytest.raises(LLPBenchError, match=r"'toy' .*20 training bags, fewer than --max-bags 21"):

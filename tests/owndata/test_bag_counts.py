@@ -115,6 +115,7 @@ def test_suppressed_bags_are_predicted_but_not_trained_on() -> None:
         ({"counts": TABLE.add_prefix("district ", axis=0), "unmatched": "drop"}, "no bag of X .* has counts"),
         ({"counts": TABLE, "sizes": SIZES.drop("d01")}, r"sizes must be known .* got none for 1 bag \('d01'\)"),
         ({"counts": TABLE, "sizes": SIZES + 2}, r"^bag 'd00' has \d+ rows, but its counts"),
+        ({"counts": TABLE + 1_234_500}, r"1,234,5\d\d.* 2,469,0\d\d\."),
         ({"counts": TABLE // 3, "sampled": True}, r"its counts add up to .* 40 of 40 bags"),
         ({"counts": YES, "sampled": True}, "Give sizes= of the bags"),
         *(({"counts": (TABLE + 9) * by, "noise": 2.8}, "a larger noise=") for by in (100, -1)),

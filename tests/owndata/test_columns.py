@@ -112,7 +112,9 @@ def test_decimal_mark_and_missing_marks_can_be_given() -> None:
         as_numbers(texts)
 
 
-@pytest.mark.parametrize("text", ["12 kg", "10-20", "2020-01-01", "inf", "1,2,3", "12,34.5", "1.2.3", "0x10", "$", "%"])
+@pytest.mark.parametrize(
+    "text", ["12 kg", "10-20", "2020-01-01", "inf", "1,2,3", "12,34.5", "1.2.3", "0x10", "$", "%", "\uff11\uff12"]
+)
 def test_invalid_numbers_are_missing(text: str) -> None:
     assert NumberText.read(pd.Series(["1", "2", text])).broken.tolist() == [text]
     found = NumberText.read(pd.Series(["41%", "3%", "0.03"]))  # percents and numbers are not mixed
@@ -152,6 +154,13 @@ def test_few_texts_are_less_than_one_in_a_hundred_of_many_values() -> None:
             numbers_as_text_warning(written(numbers, *texts))
     for numbers, texts in (198, ["abc", "abc"]), (198, ["abc"]), (300, []):  # 99 %; 199 values; no text
         numbers_as_text_warning(written(numbers, *texts))
+
+
+def test_blank_texts_among_numbers_have_a_remedy() -> None:
+    frame = written(399, " ")
+    with refusal(r"' ' means missing.*as_numbers\(X\['balance'\]\)"):
+        numbers_as_text_warning(frame)
+    assert as_numbers(frame["balance"]).isna().sum() == 1
 
 
 def test_folds_do_not_repeat_checks() -> None:

@@ -163,6 +163,14 @@ def test_robustness_bars_are_sorted_by_mean_rank() -> None:
     assert not list(KINDS["robustness"](fine(journal(seeds=1)), "x"))
     (drawing,) = KINDS["robustness"](fine([*runs("share", 0.5, 0.5, role="floor"), *runs("worse", 0.40, 0.45)]), "x")
     assert "share" not in drawing.title, "the first on the board is constant"
+    unranked = [
+        *runs("a", 0.7, 0.8),
+        failed("a", seed=2),
+        failed("b", seed=0),
+        record("b", 0.6, seed=1),
+        record("b", seed=2),
+    ]
+    assert len(list(KINDS["robustness"](fine(unranked), "x"))) == 1
 
 
 def test_pareto_front_has_undominated_entries() -> None:

@@ -138,11 +138,12 @@ def test_ranking_follows_direction_of_metric() -> None:
         is_a = run["spec"]["method"] == "a"
         for result in run["results"].values():
             result["test"] |= {"brier": 0.2, "accuracy": 0.9} if is_a else {"brier": 0.1, "accuracy": 0.7}
-    for metric, expected, best in (("accuracy", ["a", "b"], 90.0), ("brier", ["b", "a"], 0.1)):
+    for metric, expected, best in (("accuracy", ["a", "b"], 90.0), ("brier", ["b", "a"], 10.0)):
         found = fine(made, metric=metric)
         assert order(found) == [(expected[0], 1), (expected[1], 2)]
         assert summary(found) == pytest.approx((best, 0.0, 2))
         assert found.leaders == {(0, 0)}
+        assert ("highest", "lowest")[metric == "brier"] in Standings.of(found).headline
 
 
 @pytest.fixture

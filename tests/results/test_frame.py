@@ -67,11 +67,11 @@ def test_stale_runs_say_why() -> None:
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0.25, 25.0), (None, None), (math.inf, None)])
-def test_finite_percentages_are_shown_times_100(value: float | None, expected: float | None) -> None:
+def test_finite_values_are_shown_times_100(value: float | None, expected: float | None) -> None:
     run = record("a", value)
     (found,) = shown(tidy([run], criteria=["auc"]), "auc").tolist()
     assert found == expected or (expected is None and math.isnan(found))
-    assert shown(tidy([run], criteria=["auc"]), "l1").tolist() == [0.25]
+    assert shown(tidy([run], criteria=["auc"]), "l1").tolist() == [25.0]
     assert value_of(record("a", 0.25), "auc", "auc") == 25.0
-    assert value_of(run, "auc", "l1") == 0.25
+    assert value_of(run, "auc", "l1") == 25.0
     assert value_of(run, "kl", "auc") is value_of(failed("a"), "auc", "auc") is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import errno
 import json
+import math
 import os
 import random
 import shlex
@@ -75,6 +76,13 @@ def test_record_is_one_synced_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         journal.append(make_record(CELL, reason="two\nlines"))
         assert [name for name, *_ in calls.method_calls] == ["write", "fsync"]
         assert journal.path.read_bytes().count(b"\n") == 1
+
+
+def test_records_count_as_they_are_read(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.append(record("a", math.nan), record("a", math.nan))
+        assert journal.contents.runs == Contents.read(tmp_path / FILE).runs
+        assert not journal.contents.disputes
 
 
 def test_torn_last_line_is_dropped_and_repaired(tmp_path: Path) -> None:

@@ -135,6 +135,8 @@ def test_journal_order_counts_not_clock(tmp_path: Path) -> None:
     assert [run["versions"] for run in found.values()] == [{"method": "old"}], "somebody went back to it"
     engine = journal(tmp_path / "c", {**new, "numerics": NUMERICS + 1}, old)
     assert [run["numerics"] for run in Contents.read(engine).records.values()] == [NUMERICS + 1]
+    same = journal(tmp_path / "d", record("a", 0.80, finished=AHEAD), record("a", 0.81, finished=NOW))
+    assert merge([same]).records == Contents.read(same).records
 
 
 def test_search_that_counts_remembers_cells_of_replaced_ones() -> None:

@@ -85,6 +85,8 @@ def test_cells_have_precision_ensemble_and_hyperparameters() -> None:
     assert bag.pretraining_params["aggregator"] == "attention"
     assert bag.pretraining_params["learning_rate"] == 1e-3  # the encoder's own
     assert (none.pretraining_params, none.id) == ({}, same_dllp.id)
+    with pytest.raises(LLPBenchError, match="--pretraining"):
+        expanded(methods="dllp", set=("pretraining.aggregator=attention",))
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from llpbench.core.record import TuningRecord
 from llpbench.results.frame import items
 from llpbench.results.journal import FILE, Contents
 from llpbench.running import runner
-from llpbench.running.planning import Plan
-from llpbench.running.settings import Settings
+from llpbench.running.planning import Plan, expand
+from llpbench.running.settings import Settings, resolve
 
 LINEAR = {"methods": "bag-soft-label-linear,bag-mean-linear", "bag_sizes": "16", "tune": "6"}
 
@@ -42,6 +42,15 @@ def without_times(tunings: dict[str, TuningRecord]) -> dict[str, dict[str, Any]]
         trials = [{key: value for key, value in trial.items() if key != "seconds"} for trial in record["trials"]]
         found[name] = kept | {"trials": trials}
     return found
+
+
+def test_data_without_labels_are_tuned_by_proportions_only() -> None:
+    given = resolve({"datasets": "synthetic_a", "baggings": "given", "methods": "bag-mean-linear", "tune": "2"})
+    found = Plan.of_run(given, expand(given), Contents({})).tunings.values()
+    assert [each.tuning and each.tuning.regime for each in found] == ["coarse"]
+    fine = replace(given, tune_regimes=("fine",))
+    with pytest.raises(LLPBenchError, match="--tune-regimes"):
+        Plan.of_run(fine, expand(fine), Contents({}))
 
 
 def test_tuned_configuration_runs_on_other_seeds_beside_default(tiny_bench: Path, tmp_path: Path) -> None:

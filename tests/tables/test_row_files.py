@@ -86,6 +86,7 @@ def test_exported_tables_are_read_in_memory_and_in_batches(content: bytes | str,
         pytest.param(["1", "-2", "007"], [1, -2, 7], id="whole numbers"),
         pytest.param([" +5", "3e5 ", ".5"], [5, 3e5, 0.5], id="fractions"),
         pytest.param(["1", "NA", ""], [1, None, None], id="gaps"),
+        pytest.param(["1", "  ", " NA"], [1, None, None], id="gaps with spaces"),
         pytest.param(["True", "false", "NULL"], [True, False, None], id="true and false"),
         pytest.param(["0x10", "1", "2"], ["0x10", "1", "2"], id="hexadecimal"),
         pytest.param(["1_000", "2", "x"], ["1_000", "2", "x"], id="underscore"),
@@ -96,6 +97,12 @@ def test_exported_tables_are_read_in_memory_and_in_batches(content: bytes | str,
 def test_column_is_numbers_or_true_and_false_or_text(texts: list[str], values: list[Any], tmp_path: Path) -> None:
     found = read(tmp_path, "a,b\n" + "".join(f'"{text}",x\n' for text in texts))["a"]
     assert [None if pd.isna(value) else value for value in found] == values
+
+
+@pytest.mark.parametrize(("end", "rows", "length"), [("\n", 3, 200_000), ("\r", 200_000, 3)], ids=["cells", "ends"])
+def test_long_cells_and_large_files_of_old_macs_are_read(end: str, rows: int, length: int, tmp_path: Path) -> None:
+    found = read(tmp_path, f"a,b{end}" + f"1,{'x' * length}{end}" * rows)
+    assert (found["a"].sum(), found["b"].str.len().sum()) == (rows, rows * length)
 
 
 def test_names_keep_zeros_and_missing_marks_and_skipped_rows_can_be_given(tmp_path: Path) -> None:
@@ -134,6 +141,7 @@ def test_assumptions_are_warned_of_once_such_as_points_that_may_separate_thousan
         (b"\xd0\xcf\x11\xe0" + b"0" * 100, "old Excel workbook", None),
         (b"\x00a\n1\n1,2,3\n" + 20 * b"abc", "binary", None),
         (b"PK\x03\x04" + bytes(30), "no readable workbook", None),
+        pytest.param("age" * 700_000, "1 MB", None, id="one line"),
         ("", "is empty", None),
         ("district,income\n", "has no rows", None),
     ],

@@ -222,6 +222,13 @@ def averaging(average: str, method: DLLP | None = None, seeds: tuple[int, ...] =
     return trained
 
 
+def test_failure_before_average_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DLLP, "loss", lambda _, model, bags, __: math.nan * model.log_proba(bags).sum())
+    (outcome,) = averaging("half").outcomes
+    assert "finite" in outcome.failure
+    assert outcome.averaged is None
+
+
 def test_half_averages_epochs_of_second_half() -> None:
     average = _AveragedWeights("half", 5, 10, torch.zeros(2, 3))
     for epoch in range(5):

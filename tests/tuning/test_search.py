@@ -56,6 +56,14 @@ def test_every_method_accepts_its_proposed_hyperparameters(method: str) -> None:
         assert {name: getattr(read, name) for name in chosen} == chosen
 
 
+def test_search_starts_at_any_default_that_is_a_number() -> None:
+    start = make_cell("dllp", "adult", bag_size=256, encoder="realmlp").params
+    part = Space(search_space("dllp"), start).ranges["learning_rate"]
+    assert part["low"] < part["high"] == start["learning_rate"]
+    with pytest.raises(LLPBenchError, match="learning_rate"):
+        require_start("dllp", search_space("dllp"), {**start, "learning_rate": None})
+
+
 def test_irrelevant_hyperparameters_are_not_searched() -> None:
     every = proposals("tabllp-bdc")
     for chosen in every:

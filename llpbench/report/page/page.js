@@ -74,7 +74,9 @@ function written(table) {
 function valueOf(cell) {
   const text = cell.textContent.trim();
   if (text === NOTHING || text === "") return null;
-  return cell.matches(".number") ? Number.parseFloat(text.replaceAll(",", "").replace("−", "-")) : text;
+  if (!cell.matches(".number")) return text;
+  const number = text.replaceAll(",", "").replace("−", "-").match(/-?\d+(\.\d+)?/);
+  return number && Number(number[0]);
 }
 
 /** Sorts by a heading: first largest scores, then smallest, then the original order. Unknown values are last. */

@@ -80,8 +80,7 @@ def _differences(board: Board, name: str) -> Iterator[Drawing]:
         ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center")
     ax.axvline(0, color="0.3", linewidth=0.8, zorder=1)
     ax.margins(x=0.04)
-    unit = "points" if board.metric.percent else "units"
-    ax.set_xlabel(f"{board.metric.title} minus that of {first}, in {unit}")
+    ax.set_xlabel(f"{board.metric.title} minus that of {first}, in points")
     yield _of_board(
         board,
         name,
@@ -104,7 +103,7 @@ def _robustness(board: Board, name: str) -> Iterator[Drawing]:
     if drawn.empty:
         return
     names = _labels(board, ranking.index, longest=_LONGEST)
-    first = board.ranked[0]
+    first = next(iter(board.ranked), -1)
     figure, ax = layout.named_lines([names[entry] for entry in drawn.index])
     bars = ax.barh(range(len(drawn)), drawn["mean_rank"], color=CLEAR, height=0.7)
     ax.bar_label(bars, [f"± {std:.1f}" for std in drawn["std"]], padding=3)
@@ -261,7 +260,7 @@ def _reliability(board: Board, name: str) -> Iterator[Drawing]:
     panels.label("predicted probability", "observed frequency")
     _legend(panels.figure)
     errors = board.mean("ece").reindex(entries)["mean"].dropna().sort_values()
-    named = [(names[entry], 100 * error) for entry, error in errors.items()]
+    named = [(names[entry], error) for entry, error in errors.items()]
     yield _of_board(board, name, "reliability", panels.figure, errors=named)
 
 
@@ -370,7 +369,7 @@ def _legend(figure: Figure) -> None:
 
 def _metric_text(board: Board) -> str:
     """Return the metric for an axis: `test AUC × 100`."""
-    return f"test {board.metric.title}{' × 100' if board.metric.percent else ''}"
+    return f"test {board.metric.title} × 100"
 
 
 def _of_board(board: Board, name: str, kind: str, figure: Figure, **facts: Any) -> Drawing:

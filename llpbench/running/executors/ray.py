@@ -20,7 +20,8 @@ from typing import Self
 from llpbench.core.cell import Environment
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import duration, one_line, plural
-from llpbench.data.loading import EMBEDDED, find_local
+from llpbench.data.loading import EMBEDDED, locate
+from llpbench.data.specs import dataset_spec
 from llpbench.running.channel import Alive, Child, ChildDied
 from llpbench.running.cluster import Broken, Finished, Heard, Nodes, Room, Setup, TrialJob, TrialRequest
 from llpbench.running.estimates import Estimator
@@ -46,8 +47,9 @@ Jobs with equal resources share processes of Ray.
 
 def _tables(data_dir: str | None, jobs: Sequence[Job]) -> dict[str, Path]:
     """Return the local files of datasets that the machines of a cluster may lack."""
-    files = {name: find_local(name, data_dir) for name in {job.cell.dataset: None for job in jobs}}
-    return {name: path for name, path in files.items() if path and path.is_file() and not path.is_relative_to(EMBEDDED)}
+    places = {name: locate(dataset_spec(name), data_dir) for name in {job.cell.dataset: None for job in jobs}}
+    files = {name: place.path for name, place in places.items() if place is not None}
+    return {name: path for name, path in files.items() if path.is_file() and not path.is_relative_to(EMBEDDED)}
 
 
 @dataclass
