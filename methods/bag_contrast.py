@@ -1,7 +1,7 @@
 """Bag contrast: train a network to have the same residual in all bags.
 
     L = meanₖ<ₗ ‖ rₖ − rₗ ‖² / (1/mₖ + 1/mₗ) + level ‖ r̄ ‖²,  rₖ = meanᵢ f(xᵢ) − p̄ₖ
-    r̄: mean of the residuals rₖ
+    r̄: mean residual of all rows
 
 A bag's residual r_k contains noise of variance Var(y - f) / m_k and an offset that all bags share. The offset carries
 no information about rows, and differences remove it. In random bags of any size, the first term is an unbiased estimate
@@ -34,7 +34,7 @@ class _BagContrastParams(MethodParams):
     """Hyperparameters of the comparison of bags."""
 
     form: Annotated[str, Choice("contrast", "genbags")] = "contrast"
-    """`contrast`: squared differences of residuals; `_genbags`: the expected loss of generalized bags"""
+    """`contrast`: squared differences of residuals; `genbags`: the expected loss of generalized bags"""
     level: Annotated[float, Choice(0.0, 0.1, 1.0, 10.0), When("form", "contrast")] = 1.0
     """weight of the squared mean residual of the step"""
 

@@ -51,7 +51,7 @@ class _UnionPredictor:
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
         """Return the effects in the process, the only one of the three models with a posterior."""
-        return self.process.effects(label)
+        return self.process.effects(label, 1.0 if self.flatter is None else self.flatter.slope)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ Differences from the published code:
 - With B bags a step, `leave-out` shrinks f - pi by (B - 1) / B in expectation, because the mean of the other bags is
   noisy. AUC does not change, but probabilities do. `unshrink` predicts pi + (f - pi) B / (B - 1), and at least a
   thousandth of f, which avoids ties. Rows are normalised afterwards.
-- In `_stream`, the running mean starts each epoch from the mean prediction of all training rows instead of 0.
+- In `stream`, the running mean starts each epoch from the mean prediction of all training rows instead of 0.
 - The published running mean, decay * old + (1 - decay) * step's mean, passes only (1 - decay) of the gradient. With the
   published .99 this corrects almost nothing. Here the value is the same, but the gradient is that of the step's mean.
 - `history` 0 is the default of the published code. It corrects by the step's own mean, which overshoots.
@@ -53,7 +53,7 @@ class _DebiasedSquareParams(MethodParams):
 
 
 class _Offsets(nn.Module):
-    """Mean prediction of a member, and its bags per step. Parameters, since buffers are not saved with weights."""
+    """Mean prediction of a member, and its bags per step, a parameter, since buffers are not saved with weights."""
 
     mean: Tensor
     prior: Tensor
@@ -85,7 +85,7 @@ class DebiasedSquare(Method):
         return super().build(encoder, schema).add(offsets=_Offsets(schema))
 
     def prepare(self, member: Member, now: Now) -> None:
-        """Count the bags of a step. In `_stream`, also average the predictions before every epoch."""
+        """Count the bags of a step. In `stream`, also average the predictions before every epoch."""
         offsets: _Offsets = member.network.offsets
         with torch.no_grad():
             offsets.bags.fill_(max(round(offsets.rows_per_step / member.train.sizes.mean()), 1))

@@ -55,7 +55,7 @@ class InvCal(DirectMethod):
         """Fit one example per bag and one regression per class, or a single regression with two classes."""
         columns = LinearColumns(self.params.features, train.rows, schema)
         means = sparse.csr_array(bag_average(train) @ columns(train.rows))
-        edge = 1 / train.sizes.sum() if self.params.clip == "rows" else 0.5 / train.sizes[:, None]
+        edge = 1 / train.sizes.sum() if self.params.clip == "rows" else np.minimum(0.5 / train.sizes[:, None], 0.25)
         shares = train.proportions[:, -outputs(schema.classes) :].clip(edge, 1 - edge)
         fits = [_calibrated(means, p, self.params.cost, self.params.epsilon) for p in shares.T]
         coefficients = np.hstack([fit.coefficients for fit in fits])

@@ -28,6 +28,7 @@ import numpy as np
 from torch import Tensor
 
 from llpbench import BaggedRows, Bags, FloatArray, Member, Method, MethodParams, Now, Stage, losses, register_method
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.model import Model
 from llpbench.core.ranges import Choice
 
@@ -71,6 +72,8 @@ def _forward_targets(train: BaggedRows, prior: str, rng: np.random.Generator) ->
     classes = train.counts.shape[1]
     targets = np.ones((len(train.bag_of_row), classes))
     order = rng.permutation(np.flatnonzero(train.known))
+    if len(order) < classes:
+        raise LLPBenchError(f"llpfc needs as many bags as classes ({classes}), got {len(order)}. Make smaller bags.")
     rows_of = np.split(train.bag_by_bag, np.cumsum(train.sizes)[:-1])
     for group in order[: len(order) // classes * classes].reshape(-1, classes):
         gamma = train.proportions[group]

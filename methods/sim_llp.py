@@ -23,7 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Schema, Stage, losses, register_method
-from llpbench.core.model import Encoder, Model, Network, Random
+from llpbench.blocks.views import at, some_rows
+from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import AtLeast, Choice, LogUniform
 
 MOST_ROWS = 400
@@ -86,15 +87,10 @@ class SimLLP(Method):
         earlier: _Earlier = model.network.earlier
         with torch.no_grad():
             phi = earlier.encoder(bags.rows, bags.mask, None).z / (earlier.scale * self.params.bandwidth)
-        chosen = _drawn_rows(bags.mask.flatten(), model.random)
-        proba = log_proba.exp().flatten(0, 1)[chosen]
-        unlike = _similarity_loss(phi.float().flatten(0, 1)[chosen], proba, bags.mask.flatten()[chosen])
+        every = (phi.float().flatten(0, 1), log_proba.exp().flatten(0, 1), bags.mask.flatten())
+        chosen = some_rows(every[-1][None], model.random, MOST_ROWS)
+        unlike = _similarity_loss(*(at(values[None], chosen)[0] for values in every))
         return self.params.similarity * unlike + self.params.bag_weight * of_bags
-
-
-def _drawn_rows(mask: Tensor, random: Random) -> Tensor:
-    """Draw positions of at most `MOST_ROWS` random rows of a step, padding last."""
-    return (random.bits(len(mask)) + mask.logical_not() * 2**32).argsort()[:MOST_ROWS]
 
 
 def _similarity_loss(phi: Tensor, proba: Tensor, mask: Tensor) -> Tensor:

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import numpy as np
 
-from llpbench import BaggedRows, DirectMethod, DirectParams, FloatArray, Predictor, Rows, Schema, register_method
-from llpbench.blocks.design import BoostingRows
+from llpbench import BaggedRows, DirectMethod, DirectParams, Predictor, Schema, register_method
+from llpbench.blocks.design import BoostingRows, proba_of
 from llpbench.core.ranges import Choice, LogUniform
 
 
@@ -53,9 +53,4 @@ class SupervisedGBDT(DirectMethod):
             random_state=int(rng.integers(2**31)),
         ).fit(rows_of(train.rows), train.proportions[train.bag_of_row].argmax(axis=1))
 
-        def predict(rows: Rows) -> FloatArray:
-            proba = np.zeros((len(rows.numeric), schema.classes))
-            proba[:, model.classes_] = model.predict_proba(rows_of(rows))
-            return proba
-
-        return predict
+        return lambda rows: proba_of(model, rows_of(rows), schema.classes)

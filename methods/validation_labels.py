@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from llpbench import BaggedRows, DirectMethod, FloatArray, Predictor, Rows, Schema, register_method
+from llpbench.blocks.design import proba_of
 
 
 @register_method("validation-labels", version=1, role="control")
@@ -32,12 +33,7 @@ class ValidationLabels(DirectMethod):
             random_state=int(rng.integers(2**31)),
         ).fit(_features(train.rows), train.proportions[train.bag_of_row].argmax(axis=1))
 
-        def predict(rows: Rows) -> FloatArray:
-            proba = np.zeros((len(rows.numeric), schema.classes))
-            proba[:, model.classes_] = model.predict_proba(_features(rows))
-            return proba
-
-        return predict
+        return lambda rows: proba_of(model, _features(rows), schema.classes)
 
 
 def _features(rows: Rows) -> FloatArray:

@@ -30,8 +30,11 @@ def log_of(proba: FloatArray) -> FloatArray:
 def assigned(logits: FloatArray, bags: BaggedRows) -> IntArray:
     """Return the classes [rows] that match the `whole_counts` of every bag and have the largest sum of `logits`.
 
-    All counts in `bags` must be known. With two classes, the rows with the largest logits get the second one.
+    All counts in `bags` must be known. With two classes, the rows with the largest logits get the second one. Raises
+    `ValueError` if a logit is NaN.
     """
+    if np.isnan(logits).any():
+        raise ValueError("predictions must be numbers to assign labels")
     labels = np.zeros(len(logits), dtype=np.int64)
     for rows, counts in zip(np.split(bags.bag_by_bag, np.cumsum(bags.sizes)[:-1]), bags.whole_counts, strict=True):
         labels[rows] = _two(logits[rows], counts) if len(counts) == 2 else _several(logits[rows], counts)
@@ -105,8 +108,8 @@ def transported(scores: Tensor, bags: Bags, entropy: float | Tensor, rounds: int
     """Return the plan Q that minimises <Q, -scores> - entropy H(Q), with row sums 1 and column sums the counts.
 
     `scores` [bags, size, classes] are, for example, log probabilities; Q has the same shape and is 0 in padding.
-    Sinkhorn runs `rounds` rounds on logarithms. The last step scales rows, so that each is a distribution; columns
-    match up to convergence.
+    Sinkhorn runs `rounds` rounds on logarithms. The last step scales rows, so that each is a distribution. If scores
+    are confident, the columns are still up to a third off.
     """
     inside = bags.mask.unsqueeze(-1)
     counts = (bags.proportions * bags.mask.sum(dim=-1, keepdim=True)).clamp(min=0)

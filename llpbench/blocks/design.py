@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -243,6 +244,13 @@ class Points:
 
 _MOST_CATEGORIES = 254
 """most categories of a column in histogram boosting; rarer ones count as missing"""
+
+
+def proba_of(model: Any, columns: FloatArray, classes: int) -> FloatArray:
+    """Return probabilities [rows, classes] of a scikit-learn classifier that may have seen only some classes."""
+    proba, seen = np.zeros((len(columns), classes)), model.classes_
+    proba[:, seen] = model.predict_proba(columns) if len(seen) > 1 else 1.0
+    return proba
 
 
 class BoostingRows:

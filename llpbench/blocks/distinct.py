@@ -31,10 +31,6 @@ class Distinct:
         """Number of rows that equal each distinct row [distinct rows]."""
         return np.bincount(self.place, minlength=len(self.first)).astype(np.float64)
 
-    def sums(self, values: FloatArray) -> FloatArray:
-        """Return the sums of `values` [rows, columns] over the rows of each distinct row."""
-        return np.stack([np.bincount(self.place, column, len(self.first)) for column in values.T], axis=1)
-
     @classmethod
     def of(cls, columns: Iterable[Any], fewest: int | None = None) -> Distinct | None:
         """Return the distinct rows of columns [rows]; None for less than `fewest` rows or too many distinct ones."""

@@ -291,7 +291,7 @@ def _laplacian(means: sparse.csr_array, dense: bool) -> sparse.csr_array:
         np.fill_diagonal(similar, 0.0)
         near = sparse.csr_array(similar)
     else:
-        graph = kneighbors_graph(means, _NEAREST, mode="distance", include_self=False)
+        graph = kneighbors_graph(means, min(_NEAREST, means.shape[0] - 1), mode="distance", include_self=False)
         graph.data = np.exp(-graph.data / max(float(np.median(graph.data)), 1e-12))
         near = sparse.csr_array(graph.maximum(graph.T))
     return sparse.csr_array(sparse.diags_array(np.asarray(near.sum(axis=1)).ravel()) - near)

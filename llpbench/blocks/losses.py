@@ -51,9 +51,9 @@ def count_loss(log_proba: Tensor, bags: Bags, exact: int = 12) -> Tensor:
     """Return -log P(counts), averaged over bags with known counts. Rows are independent given their predictions.
 
     The gradient with respect to a row's logits is its prediction minus its posterior given the count (Zhang et al.
-    2020; count loss: Shukla et al. 2023). The loss is exact (Poisson-binomial) if no bag of the step has more than
-    `exact` rows. Otherwise it is a normal approximation, with 1/12 added to the variance for rounding to whole counts.
-    For more than two classes it is a sum over classes, each against the rest (a composite likelihood).
+    2020; count loss: Shukla et al. 2023). The loss is exact (Poisson-binomial) if the bags of a step, padded, have at
+    most `exact` rows. Otherwise it is a normal approximation, with 1/12 added to the variance for rounding to whole
+    counts. For more than two classes it is a sum over classes, each against the rest (a composite likelihood).
     """
     likelihood = _poisson_binomial if log_proba.shape[-2] <= exact else _normal
     chosen = [1] if log_proba.shape[-1] == 2 else list(range(log_proba.shape[-1]))

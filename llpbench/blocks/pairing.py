@@ -36,6 +36,7 @@ def pseudo_pairs(similarity: Tensor, rows: Tensor, columns: Tensor, counts: Tens
     similarity) or `greedy` (the most similar pair first, and so on).
     """
     partner = _assign_rows(similarity.detach().float(), rows, columns, generator == "greedy")
+    partner = torch.where((counts.sum(dim=1) != 0).all(), partner, -1)
     chosen = similarity.detach().gather(1, partner.clamp(min=0)[:, None]).squeeze(1)
     rank = chosen.masked_fill(partner < 0, -torch.inf).argsort(descending=True, stable=True).argsort()
     positive = (rank < counts.clamp(min=0).amin(dim=0).sum().floor()) & (partner >= 0)

@@ -197,7 +197,7 @@ def _report(
         raise LLPBenchError("--plots and --no-plots cannot be combined. Leave one of them out.")
     load_plugins(plugin)
     chosen = None if study is None else _select_studies(study)
-    results = Results.of(_merged(journals or (_folder(out),)))
+    results = Results.of(_merged(journals or (os.path.join(".", out),)))  # `./core` is a folder, `core` our results
     plots = None if no_plots else plots_dir or Path(out) / PLOTS
     published = results.publish(out, plots=plots, metric=metric or "auc")
     _show_published(published, chosen, results.records)
@@ -250,7 +250,7 @@ def _compare(rivals: str | None, against: str | None, journals: tuple[str, ...],
     The first lines show the rank of each of your methods among the published ones, and its difference from named
     methods with a 95 % interval. The published board with your methods follows.
     """
-    merged = _merged(journals or (_folder(out),))
+    merged = _merged(journals or (os.path.join(".", out),))
     if against == "paper":
         if rivals is not None:
             raise LLPBenchError("--against paper cannot be combined with --with. Leave one of them out.")
@@ -352,11 +352,6 @@ def _select_studies(pattern: str) -> list[Study]:
     from llpbench.results.studies import Study
 
     return Study.select(pattern)
-
-
-def _folder(out: str) -> str:
-    """Return --out as a path that is no name of published results: `./core`."""
-    return os.path.join(".", out)
 
 
 def _journal_files(names: Sequence[str]) -> list[Path]:

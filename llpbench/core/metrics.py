@@ -193,13 +193,14 @@ def test_metrics(proba: FloatArray, holdout: Holdout) -> dict[str, float]:
     labels, classes = holdout.labels, proba.shape[1]
     predicted = proba.argmax(axis=1)
     one_hot = np.eye(classes)[labels]
+    present = one_hot.any(axis=0)
     return {
         "auc": values["auc"],
         "accuracy": values["accuracy"],
         "average-precision": float(
             average_precision_score(labels, proba[:, 1])
             if classes == 2
-            else average_precision_score(one_hot, proba, average="macro")
+            else average_precision_score(one_hot[:, present], proba[:, present], average="macro")
         ),
         "macro-f1": float(f1_score(labels, predicted, average="macro")),
         "balanced-accuracy": float(balanced_accuracy_score(labels, predicted)),

@@ -97,7 +97,8 @@ class Scaler:
             code = categorical[:, column]
             known = (code >= 0) & np.append(seen, False)[code]  # code -1 selects the appended False
             codes[known, column] = code[known] + 1
-        return Rows(np.where(missing, 0.0, numeric).astype(np.float32), codes, missing)
+        limited = np.where(missing, 0.0, numeric).clip(-1e9, 1e9)  # squares of larger ones overflow in networks
+        return Rows(limited.astype(np.float32), codes, missing)
 
     def named(
         self, effects: Iterable[FeatureEffect], numeric: Sequence[str], categorical: Sequence[str]

@@ -125,6 +125,7 @@ class Results:
         from pandas import concat
 
         shown = ["mean", "std", "values", "failed", "missing", "stale"]
+        self._board(None, None, None)  # raises if there is none
         parts = []
         for board in self.leaderboards.boards:
             entries, tasks = board.entries[["rank", *_NAMES]], board.tasks[["dataset", "bag_size", "by"]]

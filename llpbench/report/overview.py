@@ -129,9 +129,8 @@ class Standings:
     def worth_of_labels(self) -> str:
         """Return what validation labels alone are worth, if the control is ahead of all ranked entries."""
         control = self.lines[(self.lines["role"] == "control") & self.lines["mean"].notna()][:1]
-        if control.empty or self.ranked.empty:
-            return ""
-        if self._sign * (control["mean"].iat[0] - self.ranked["mean"].iat[0]) <= 0:
+        means = [each["mean"].iat[0] for each in (control, self.ranked) if not each.empty]
+        if len(means) < 2 or self._sign * (means[0] - means[1]) <= 0:
             return ""
         return words.caption("labels_alone", control=control["method"].iat[0], mean=f"{control['mean'].iat[0]:.1f}")
 

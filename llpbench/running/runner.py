@@ -116,7 +116,8 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     jobs = plan.jobs
     if not jobs:
         display.say(f"nothing to run: {plan}")
-        _show_changes(plan, display)
+        for change in plan.changes:
+            display.say(f"stale: {change}")
         return
     _require_device(settings)
     written = {PRETRAINED: any(job.cell.pretraining != "none" for job in jobs), PREDICTIONS: settings.save_predictions}
@@ -143,18 +144,14 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         display.say(line)
     remaining = listener.remaining
     display.say(f"{plan}; {estimate_text(remaining)}; {executor.name}, {executor.slots} at a time")
-    _show_changes(plan, display)
+    for change in plan.changes:
+        display.say(f"stale: {change}")
     display.begin(sum(len(job.seeds) for job in jobs))
     display.estimate(remaining)
     executor.run(schedule, listener)
     left = sum(len(job.seeds) for job in schedule.left)
     if left:
         display.say(f"time is up: {plural(left, 'run')} left. Run the same command again to continue.", warning=True)
-
-
-def _show_changes(plan: Plan, display: Display) -> None:
-    for change in plan.changes:
-        display.say(f"stale: {change}")
 
 
 class _RunListener(Listener):

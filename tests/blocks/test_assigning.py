@@ -34,6 +34,7 @@ from llpbench.blocks.assigning import transported
 from llpbench.blocks.losses import proportion_loss
 from llpbench.blocks.pairing import _assign_rows, _linear, _priced, pseudo_pairs
 from llpbench.core.bags import BaggedRows, FloatArray
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.model import Model, Network, NoEncoder
 from llpbench.methods.llpfc import _forward_targets, _noisy_prior, _transition
 from llpbench.methods.rot import _counted_labels
@@ -145,7 +146,7 @@ def test_infinite_similarities_are_refused(wrong: float, greedy: bool) -> None:
 def test_number_of_positive_pairs_follows_counts(counts: list[list[float]], positives: int) -> None:
     similarity = torch.diag(torch.tensor([0.9, 0.1, 0.8, 0.7]))
     pairs = pseudo_pairs(similarity, everything(4), everything(4), torch.tensor(counts), "linear")
-    assert pairs.partner.tolist() == [0, 1, 2, 3]
+    assert pairs.partner.tolist() == ([0, 1, 2, 3] if all(map(sum, counts)) else [-1] * 4)
     assert int(pairs.positive.sum()) == positives
     assert set(torch.where(pairs.positive)[0].tolist()) == set([0, 2, 3, 1][:positives])  # the most similar
 
@@ -241,6 +242,8 @@ def test_grouping_handles_left_over_and_suppressed_bags() -> None:
     counts = [[8.0, 2.0], [4.0, 6.0], [5.0, 5.0], [np.nan, np.nan]]
     train = in_bags(rows_of([[0.0]] * 40), [list(range(10 * k, 10 * k + 10)) for k in range(4)], counts)
     targets = _forward_targets(train, "uniform", np.random.default_rng(0)).reshape(4, 10, 2)
+    with pytest.raises(LLPBenchError, match="2"):
+        _forward_targets(train.some(np.arange(4) == 0), "uniform", np.random.default_rng(0))
     assert bool((targets == targets[:, :1]).all())
     parts = [k for k in range(4) if not bool((targets[k] == 1).all())]
     assert len(parts) == 2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import multivariate_normal
-from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
 
 from llpbench.core import metrics
 from llpbench.core.bags import BaggedRows, FloatArray, Holdout, Rows
@@ -213,6 +213,10 @@ def test_test_metrics_are_complete_and_right() -> None:
     assert values["auc"] == pytest.approx(roc_auc_score(labels, score))
     assert values["accuracy"] == pytest.approx(accuracy_score(labels, score > 0.5))
     assert values["brier"] == pytest.approx(2 * np.mean((score - labels) ** 2))
+    three = np.insert(proba, 1, 0.0, axis=1)[:, [0, 2, 1]]  # a third class that no test row has
+    of_three = test_metrics(three, holdout(labels, np.arange(100).reshape(10, 10), 3))
+    both = [average_precision_score(labels == label, proba[:, label]) for label in (0, 1)]
+    assert of_three["average-precision"] == pytest.approx(np.mean(both))
 
 
 def test_log_loss_and_calibration_error_match_known_values() -> None:

@@ -139,6 +139,7 @@ def test_constant_column_becomes_exactly_0() -> None:
     assert numbers.sum() / 3 != 0.1, "the mean of equal numbers has a rounding error"
     nothing = np.zeros((3, 0), np.int64)
     assert (Scaler(numbers, nothing, ())(numbers, nothing).numeric == 0).all()
+    assert np.isfinite(np.square(Scaler(numbers, nothing, ())(numbers + 1e30, nothing).numeric)).all()
 
 
 def test_normalisation_uses_rows_of_training_bags_only(table: Table) -> None:

@@ -557,3 +557,14 @@ def test_methods_correct_probabilities_of_rows_chosen_by_label(name: str) -> Non
     loss = -(np.exp(truth) * np.log(np.clip(proba, 1e-9, None))).sum(axis=1).mean()
     best, constant = -(np.exp(truth) * truth).sum(axis=1).mean(), np.log(2)
     assert loss < best + 0.2 * (constant - best)
+    predictor = METHODS.get(name)().fit(train, schema_of(train), np.random.default_rng(0))
+    steep = replace(predictor, flatter=None)
+    found, plain = (sum(effect.importance for effect in each.effects()) for each in (predictor, steep))
+    assert found == pytest.approx(predictor.flatter.slope * plain)
+
+
+@pytest.mark.parametrize("name", ["supervised-gbdt", "validation-labels"])
+def test_labels_of_one_class_predict_it(name: str) -> None:
+    train = toy_task(0).train
+    alone = replace(train, counts=train.sizes[:, None] * np.eye(2)[1])
+    assert predict(name, alone, train.rows)[:, 1].min() == 1.0
