@@ -62,7 +62,8 @@ class PLOT(Method):
         """Return the loss of the current stage."""
         if now.stage == "proportions":
             return losses.proportion_loss(model.log_proba(bags), bags)
-        told = bags.mask & (bags.proportions.sum(dim=-1) > 0).unsqueeze(-1)  # `prepare` has made all rows known
+        known = bags.known & (bags.proportions.sum(dim=-1) > 0)  # `prepare` has made all rows known
+        told = bags.mask & known.unsqueeze(-1)
         targets = torch.where(told.unsqueeze(-1), bags.proportions.unsqueeze(-2), 0.0)
         log_proba, targets = (
             self._mixed(model, bags, targets) if self.params.mixup else (model.log_proba(bags), targets)
