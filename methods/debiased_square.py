@@ -53,7 +53,7 @@ class _DebiasedSquareParams(MethodParams):
 
 
 class _Offsets(nn.Module):
-    """Mean prediction of a member, and its bags per step, a parameter, since buffers are not saved with weights."""
+    """Mean prediction, and bags per step: a parameter, since buffers are not saved with weights."""
 
     mean: Tensor
     prior: Tensor

@@ -4,8 +4,8 @@
     yᵢ: label, ±1;  sᵢ = w · xᵢ + b;  C: `cost`;  C_p: `proportions` · C
 
 Alternating proportion-SVM: Yu, Liu, Kumar, Jebara & Chang 2013. A linear SVM is fitted to the labels. Then each bag
-gets its best labels (exact, by sorting). With `start=random`, C starts at a ten-thousandth of its value and rises by 50
-% each round. The problem has many local optima. Fits from random labels end in very different optima. Fits from the
+gets its best labels (exact, by sorting). With `start=random`, C rises from a ten-thousandth of its value by 50 % each
+round. The problem has many local optima. Fits from random labels end in very different optima. Fits from the
 ranks of ridge regression on bag means stay near these ranks.
 
 Differences from the authors' code:

@@ -3,9 +3,9 @@
     stage 1: L_bag;  stage 2: meanᵢ CE( Qᵢ, f(xᵢ) )
     Qᵢ: targets of row i near f(xᵢ) that add up to the counts (optimal transport)
 
-Dulac-Arnold, Zeghidour, Cuturi, Beyer & Vert 2019. The targets of a bag are the transport plan Q = argmin <Q, -log P> -
-entropy * H(Q), without gradient. Rows of Q add up to 1 and columns nearly to the counts. The loss is L = alpha KL(p ||
-mean P) + (1 - alpha) mean_i CE(Q_i, P_i).
+Dulac-Arnold, Zeghidour, Cuturi, Beyer & Vert 2019. The targets of a bag are the transport plan
+Q = argmin <Q, -log P> - entropy * H(Q), without gradient. Rows of Q add up to 1 and columns nearly to the counts. The
+loss is L = alpha KL(p || mean P) + (1 - alpha) mean_i CE(Q_i, P_i).
 
 `stages=warm` trains DLLP first, then the second term alone. This is Soft-EROT of LLP-Bench, or with `labels=hard` its
 OT-LLP. `joint` has both terms from the start and trains on its own noise. Differences from the published code:

@@ -109,7 +109,7 @@ def transported(scores: Tensor, bags: Bags, entropy: float | Tensor, rounds: int
 
     `scores` [bags, size, classes] are, for example, log probabilities; Q has the same shape and is 0 in padding.
     Sinkhorn runs `rounds` rounds on logarithms. The last step scales rows, so that each is a distribution. If scores
-    are confident, the columns are still up to a third off.
+    are confident, the columns only come near the counts.
     """
     inside = bags.mask.unsqueeze(-1)
     counts = (bags.proportions * bags.mask.sum(dim=-1, keepdim=True)).clamp(min=0)

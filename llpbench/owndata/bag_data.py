@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import permutations
 from numbers import Real
 from typing import Any, Literal, Self
@@ -201,8 +202,9 @@ class BagData:
     def of(cls, X: Any, bags: Any, *, several: bool = False, **facts: Any) -> BagData:
         """Return `bags` if they are `BagData` of X; else read them with `facts`. `several` allows several groupings."""
         data = bags if isinstance(bags, BagData) else cls.read(X, bags, **facts)
-        usual = ("None", "False", "0", "0.0", "raise")
-        if data is bags and (given := [name for name, each in facts.items() if str(each) not in usual]):
+        plain = {name: each for name, each in facts.items() if each is None or np.isscalar(each)}
+        usual = {name: each.default for name, each in signature(cls.read).parameters.items()}
+        if data is bags and (given := [name for name in facts if name not in plain or plain[name] != usual.get(name)]):
             raise LLPBenchError(f"{argument(f'{given[0]}=')} cannot be given with BagData. Give it to BagData.read.")
         copies, rows = data.labels.copies, len(data.labels.of_row) // data.labels.copies
         if rows != len(X):

@@ -65,7 +65,7 @@ class CrossTable:
     seed: int
 
     @classmethod
-    def _of(cls, groups: pd.DataFrame, outcomes: pd.DataFrame, **facts: Any) -> Self:
+    def of(cls, groups: pd.DataFrame, outcomes: pd.DataFrame, **facts: Any) -> Self:
         """Return estimates from people by group and by outcome, without checks. Equal names of groups are joined."""
         people, counts, listed = groups.to_numpy(), outcomes.to_numpy(), groups.columns.unique()
         counts = counts * (people.sum(axis=1) / np.maximum(counts.sum(axis=1), 1e-300))[:, None]
@@ -75,7 +75,8 @@ class CrossTable:
         joined = (listed.to_numpy()[:, None] == groups.columns.to_numpy()).astype(np.float64)
         return cls(people=people, counts=counts, estimates=cells, fitted=fitted, joined=joined, **facts)
 
-    def _warn_if_curved(self, precincts: str, advice: str = "") -> None:
+    def warn_if_curved(self, precincts: str, advice: str = "") -> None:
+        """Warn if shares of groups change with the composition of `precincts`, as messages call them."""
         if (curved := self.curvature).min() * len(curved) < _CURVED:
             told = f"shares of groups seem to change with the composition of {precincts}: a test of "
             told += f"{self.outcomes[int(curved.argmin())]!r} has p = {curved.min():.1g}"
@@ -272,8 +273,8 @@ def cross_table(
         raise LLPBenchError(f"among must name outcomes, got {absent[0]!r}. Outcomes are {', '.join(named)}.")
     chosen = np.array([place for place, name in enumerate(named) if name in (among or named)])
     by_group, by_outcome = by_group.set_axis(names, axis=1), by_outcome.set_axis(named, axis=1)
-    table = CrossTable._of(by_group, by_outcome, weights=often, covariates=z, among=chosen, seed=random_state)
-    table._warn_if_curved("precincts", " Give covariates of precincts, if you have any.")
+    table = CrossTable.of(by_group, by_outcome, weights=often, covariates=z, among=chosen, seed=random_state)
+    table.warn_if_curved("precincts", " Give covariates of precincts, if you have any.")
     return table
 
 

@@ -190,8 +190,8 @@ class GroupEstimates:
         people = pd.DataFrame(inside, columns=groups.of_row[same.first])
         counts = pd.DataFrame(whole.proportions * whole.sizes[:, None], columns=[*self.classes])
         facts = {"weights": np.ones(len(people)), "covariates": np.zeros((len(people), 0)), "seed": self.seed}
-        table = CrossTable._of(people, counts, among=np.array(self._chosen), **facts)
-        table._warn_if_curved("bags")
+        table = CrossTable.of(people, counts, among=np.array(self._chosen), **facts)
+        table.warn_if_curved("bags")
         cells = pd.concat([table.cells.assign(precinct=-1), table.by_precinct()], ignore_index=True)
         cells = cells.assign(rows=cells["people"].round())[cells["people"] > 0.5]
         least, most = (cells[name].to_numpy() for name in ("count_min", "count_max"))

@@ -289,8 +289,7 @@ def shown(frame: DataFrame, metric: str) -> Series:
     from numpy import isfinite
 
     values = frame[metric_column(metric)]
-    values = values.where(isfinite(values))
-    return 100.0 * values
+    return 100.0 * values.where(isfinite(values))
 
 
 def value_of(run: Record, criterion: str, metric: str) -> float | None:

@@ -130,11 +130,11 @@ class Contents:
             for name, tuning in contents.tunings.items():
                 tunings[name] = _newer(*sorted((tunings[name], tuning), key=time)) if name in tunings else tuning
             for run, records in contents.runs.items():
-                several |= {run} & runs.keys()
+                if run in runs:
+                    several.add(run)
                 known = runs.setdefault(run, [])
                 known += [record for record in records if record not in known]
-        ordered = {run: sorted(records, key=time) if run in several else records for run, records in runs.items()}
-        settled = {run: settle(records) for run, records in ordered.items()}
+        settled = {name: settle(sorted(each, key=time) if name in several else each) for name, each in runs.items()}
         if prefer is not None:
             settled = {run: [records[0] if prefer == "first" else records[-1]] for run, records in settled.items()}
         return cls(settled, tunings, tuple(warnings))

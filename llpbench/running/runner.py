@@ -113,11 +113,10 @@ def run(settings: Settings, display: Display) -> _RunSummary:
 
 def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display, end: float) -> None:
     """Run the jobs of the plan until `end`."""
-    jobs = plan.jobs
+    jobs, stale = plan.jobs, [f"stale: {change}" for change in plan.changes]
     if not jobs:
-        display.say(f"nothing to run: {plan}")
-        for change in plan.changes:
-            display.say(f"stale: {change}")
+        for line in (f"nothing to run: {plan}", *stale):
+            display.say(line)
         return
     _require_device(settings)
     written = {PRETRAINED: any(job.cell.pretraining != "none" for job in jobs), PREDICTIONS: settings.save_predictions}
@@ -128,7 +127,7 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     if settings.ray_address is not None:
         display.say(f"joining the Ray cluster at {settings.ray_address}")
         if settings.save_predictions:
-            display.say(f"machines that do not share {settings.out} keep their predictions there", warning=True)
+            display.say(f"predictions of machines that do not share {settings.out} stay on them", warning=True)
     executor, note = _pick_executor(settings, jobs, Resources.of(settings.device), estimator)
     schedule = Schedule(
         jobs,
@@ -143,9 +142,8 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     for line in filter(None, (note, _compiling(settings, plan.to_run))):
         display.say(line)
     remaining = listener.remaining
-    display.say(f"{plan}; {estimate_text(remaining)}; {executor.name}, {executor.slots} at a time")
-    for change in plan.changes:
-        display.say(f"stale: {change}")
+    for line in (f"{plan}; {estimate_text(remaining)}; {executor.name}, {executor.slots} at a time", *stale):
+        display.say(line)
     display.begin(sum(len(job.seeds) for job in jobs))
     display.estimate(remaining)
     executor.run(schedule, listener)
