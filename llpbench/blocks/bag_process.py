@@ -163,11 +163,17 @@ def _fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Ge
 
 
 def _unexplained(evidence: Evidence, t: FloatArray) -> float:
-    """Return the unexplained part of the variance: bag effects, and noise beyond that of independent rows."""
+    """Return the unexplained part of the variance: bag effects, and noise beyond that of independent rows.
+
+    It is 0 if bags differ less than by chance. With few bags the estimate would then depend on the prior.
+    """
+    variance = (evidence.targets**2).mean(axis=1)
+    if (variance / (evidence.unit + evidence.noise)).sum() <= len(variance) - 1:
+        return 0.0
     weights = 1 / evidence.unit / (1 / evidence.unit).sum()
     excess = max(float(np.exp(t[evidence.n_scale_parameters])) - 1.0, 0.0) * float(weights @ evidence.unit)
     effects = float(np.exp(t[-1])) if evidence.has_bag_effects else 0.0
-    return min((excess + effects) / max(float(weights @ (evidence.targets**2).mean(axis=1)), 1e-12), 1.0)
+    return min((excess + effects) / max(float(weights @ variance), 1e-12), 1.0)
 
 
 def _mode(

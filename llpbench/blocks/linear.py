@@ -140,7 +140,7 @@ def linear_fit(
     from sklearn.linear_model import LogisticRegression, Ridge
 
     classes = targets.shape[1]
-    if model == "ridge":
+    if model == "ridge" or np.count_nonzero(targets.any(axis=0)) == 1:  # logistic regression needs two classes
         ridge = Ridge(alpha=strength, solver="sparse_cg", tol=1e-8).fit(features, targets, sample_weight=weights)
         return _LinearShares(LogitWeights(ridge.coef_.T, ridge.intercept_), classes)
     # a soft label becomes one example of each class, weighted by its proportion

@@ -84,28 +84,16 @@ class Doubts:
     def of(cls, union: Union, known: BaggedRows, held_out: float | None = None) -> Self:
         """Return the doubts of a union that was fitted to `known` bags.
 
-        Its members are compared on at most 20,000 rows. Nearly empty classes are ignored. Nothing is unexplained if
-        bags differ less than by chance. The process does not notice this: its share of the variance depends on the
-        prior if there are few bags.
+        Its members are compared on at most 20,000 rows. Nearly empty classes are ignored.
         """
         total = known.counts.sum(axis=0)
         classes = np.flatnonzero(total >= _FEWEST_COUNTED).tolist()
         classes = classes if len(classes) > 1 else [*range(len(total))]
-        unexplained = union.process.unexplained if _differ_more_than_by_chance(known.counts) else 0.0
         step = -(-len(known.bag_of_row) // _MOST_ROWS)
         some = Rows(*(part[::step] for part in known.rows))
         members = [log_softmax(member(some), axis=1) for member in (union.process, union.refitted, union.counted)]
         agreement = min(_rank_correlation(one, other, classes) for one, other in combinations(members, 2))
-        return cls(unexplained, _noise(union.process, classes), agreement, held_out)
-
-
-def _differ_more_than_by_chance(counts: FloatArray) -> bool:
-    """Return whether proportions vary more than in random bags of the same sizes (Pearson's chi-squared)."""
-    total = counts.sum(axis=0).clip(min=0)
-    prior, sizes = total[total > 0] / total.sum(), counts.sum(axis=1)
-    expected = sizes.clip(min=1)[:, None] * prior  # noisy counts may be negative
-    chi_squared = ((counts[:, total > 0] - expected) ** 2 / expected).sum()
-    return bool(chi_squared > (len(sizes) - 1) * (len(prior) - 1))
+        return cls(union.process.unexplained, _noise(union.process, classes), agreement, held_out)
 
 
 def _noise(process: LogitProcess, classes: Sequence[int]) -> float:

@@ -464,6 +464,14 @@ def test_logistic_fit_minimises_soft_cross_entropy_with_one_coefficient_set_for_
         assert found == pytest.approx(least_cross_entropy(targets, strength), abs=2e-4)
 
 
+def test_logistic_fit_of_a_single_class_predicts_it_everywhere() -> None:
+    only_second = np.zeros_like(TARGETS)
+    only_second[:, 1] = 1.0
+    found = linear_fit("logistic", sparse.csr_array(FEATURES), only_second, WEIGHTS, 0.7).proba(FEATURES)
+    assert found == pytest.approx(np.broadcast_to(found[0], found.shape))
+    assert found[0].argmax() == 1
+
+
 def test_scores_of_other_rows_match_definition() -> None:
     rng = np.random.default_rng(0)
     train, other = rng.integers(0, 9, 40).astype(float), rng.uniform(-1, 10, 30).round(1)

@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.owndata.bag_effects import KnownBags, held_out_predictions, rare_classes, shows_features_help
 from llpbench.owndata.classifier import LLPClassifier
-from llpbench.owndata.doubts import Doubts, Union
+from llpbench.owndata.doubts import Doubts
 from llpbench.owndata.fitting import FitSettings
 
 SIZE, ROWS = 40, 4000
@@ -215,8 +215,6 @@ def test_explained_bags_are_not_warned_of_also_with_an_empty_class(persons: int 
 def test_bags_that_differ_less_than_by_chance_are_not_confounded() -> None:
     sizes = np.array([15, 18, 21, 24, 27, 30])
     model = auto(np.random.default_rng(0).normal(size=(135, 2)), np.repeat(np.arange(6), sizes), sizes // 3)
-    assert isinstance(model._model.predictor, Union)
-    assert model._model.predictor.process.unexplained > 0.2  # the process sees no difference from confounded bags
     assert model.doubts_ is not None
     assert (model.doubts_.unexplained, model.doubts_.confounded) == (0.0, False)
 
