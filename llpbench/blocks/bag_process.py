@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import chdtrc
 
 from llpbench.blocks.components import Components
 from llpbench.blocks.design import as_proba
@@ -38,6 +39,8 @@ _BAG_EFFECT = (np.log(0.01), 3.0)
 """prior of log omega^2"""
 _CONFOUNDED = 0.2
 """bags are confounded if features and chance leave more than this part of their proportions' variance unexplained"""
+_CHANCE = 0.05
+"""significance level at which bags differ by more than chance"""
 
 _LEAST_SHARE = 1e-6
 """lower limit of the part of a feature's variance that lies between bags; needed for constant features"""
@@ -165,10 +168,10 @@ def _fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Ge
 def _unexplained(evidence: Evidence, t: FloatArray) -> float:
     """Return the unexplained part of the variance: bag effects, and noise beyond that of independent rows.
 
-    It is 0 if bags differ less than by chance. With few bags the estimate would then depend on the prior.
+    It is 0 if bags do not differ significantly (Pearson's chi-squared, 5 %): the estimate would depend on the prior.
     """
     variance = (evidence.targets**2).mean(axis=1)
-    if (variance / (evidence.unit + evidence.noise)).sum() <= len(variance) - 1:
+    if chdtrc(len(variance) - 1, (variance / (evidence.unit + evidence.noise)).sum()) > _CHANCE:
         return 0.0
     weights = 1 / evidence.unit / (1 / evidence.unit).sum()
     excess = max(float(np.exp(t[evidence.n_scale_parameters])) - 1.0, 0.0) * float(weights @ evidence.unit)

@@ -212,9 +212,10 @@ def test_explained_bags_are_not_warned_of_also_with_an_empty_class(persons: int 
 
 
 @pytest.mark.filterwarnings("ignore::llpbench.core.errors.LLPBenchWarning")
-def test_bags_that_differ_less_than_by_chance_are_not_confounded() -> None:
+@pytest.mark.parametrize("more", [[0] * 6, [3, -2, 2, -3, 3, -3]])  # chi-squared 0 and 9.1, of 5 degrees of freedom
+def test_bags_that_do_not_differ_significantly_are_not_confounded(more: list[int]) -> None:
     sizes = np.array([15, 18, 21, 24, 27, 30])
-    model = auto(np.random.default_rng(0).normal(size=(135, 2)), np.repeat(np.arange(6), sizes), sizes // 3)
+    model = auto(np.random.default_rng(0).normal(size=(135, 2)), np.repeat(np.arange(6), sizes), sizes // 3 + more)
     assert model.doubts_ is not None
     assert (model.doubts_.unexplained, model.doubts_.confounded) == (0.0, False)
 
