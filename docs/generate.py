@@ -348,7 +348,7 @@ def _presets() -> str:
     paper = {name: str(value).replace(",", ", ") for name, value in PRESETS["paper"].items()}
     bags, encoder, pretraining = (paper[name] for name in ("baggings", "encoders", "pretraining"))
     text = (
-        "`--preset quick` is the default. `--preset paper` sets the paper's defaults: "
+        "`--preset quick` is the default (with `--study`: `paper`). `--preset paper` sets the paper's defaults: "
         f"{bags} bags of {paper['bag-sizes']} rows; encoder {encoder}; pretraining {pretraining}; "
         f"{paper['seeds']} seeds; at most {Protocol.epochs} epochs, patience {Protocol.patience}. "
         f"Its datasets are {paper['datasets']}. "

@@ -9,8 +9,7 @@ labels):
   count.
 - Logistic regression is fitted to these labels.
 
-The fit with the smallest objective is returned, usually the last one. In ordered bags it is much worse than the first,
-because the method confirms its own labels.
+The fit with the smallest objective is returned, usually the last one.
 
 Differences from the authors' code:
 

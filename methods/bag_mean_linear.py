@@ -1,6 +1,6 @@
 """bag-mean-linear: ridge regression of bag proportions on the mean features of bags.
 
-    min over β of Σₖ mₖ ‖ p̄ₖ − β · meanᵢ xᵢ ‖² + strength ‖β‖²,  f(x) = β · x
+    min over β of Σₖ (mₖ / mean m) ‖ p̄ₖ − β · meanᵢ xᵢ ‖² + strength ‖β‖²,  f(x) = β · x
 
 This is the oldest method of the field (ecological regression, Goodman 1953) and still a strong one. It assumes that a
 relation between bags also holds between rows.

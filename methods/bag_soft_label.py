@@ -3,7 +3,7 @@
     L = meanᵢ KL( p̄ of i's bag ‖ f(xᵢ) ),  over all training rows i
 
 This is the simplest floor. Its optimum is P(x) = E[proportions of x's bag | x]. It is strong if bags depend on features
-(ordered bags) and learns nothing if they do not. DLLP compares the mean prediction of a bag with the proportions (log
+(ordered bags) and learns little if they do not. DLLP compares the mean prediction of a bag with the proportions (log
 of a mean). Bag soft labels compare the prediction of each row with the proportions (mean of logs). Some published DLLP
 code computes this loss by mistake.
 """

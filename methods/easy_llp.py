@@ -18,7 +18,7 @@ published code:
   bag, and its prior ignores the sizes of bags.
 - `square` is the Brier score |e_c - P|^2. A published square error is sum_c w_c (1 - P_c)^2 alone.
 
-Proportions enter only through the weights. In bags of 256 rows the method therefore learns as little as DLLP.
+Proportions enter only through the weights.
 """
 
 from __future__ import annotations

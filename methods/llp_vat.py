@@ -1,7 +1,7 @@
 """LLP-VAT: train on proportions, and make predictions stable if a row changes a little in the worst direction.
 
     L = L_bag + w(t) KL( f(x) ‖ f(x + r) ),  r the worst direction of a fixed length
-    w(t): a weight that rises from 0 during training
+    w(t): a weight that rises from nearly 0 during training
 
 Tsai & Lin 2020. Of all vectors of a fixed length, r changes the prediction
 most. It is found by power iteration. As published, the weight w(t) is ramped up over a part of the training steps,

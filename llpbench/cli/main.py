@@ -141,7 +141,7 @@ def _run(preset: str | None, config: str | None, dry_run: bool, **flags: Any) ->
     """Run missing cells, then write leaderboards and plots.
 
     They are in the folder --out. Stale runs (made by older code) are repeated. The defaults below are those of --preset
-    quick. If a command was interrupted, run it again to continue.
+    quick (with --study: paper). If a command was interrupted, run it again to continue.
     """
     settings = _settings(preset, config, flags)
     if dry_run:

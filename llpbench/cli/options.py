@@ -165,7 +165,7 @@ def run_options(command: _Decorated) -> _Decorated:
     command = click.option("--config", metavar="FILE", help="TOML file of options. Its keys are the names of options.")(
         command
     )
-    text = f"Named set of defaults for all other options: {' or '.join(PRESETS)}.{_default(DEFAULT_PRESET)}"
+    text = f"Named set of defaults for all other options: {' or '.join(PRESETS)}.{_default(f'{DEFAULT_PRESET}; with --study: paper')}"
     return click.option("--preset", metavar="NAME", help=text)(command)
 
 

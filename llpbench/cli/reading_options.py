@@ -34,7 +34,10 @@ _FORMAT_OPTIONS = (
     click.option("--decimal", multiple=True, metavar="MARK", help="Decimal mark, '.' or ','."),
     click.option("--encoding", multiple=True, metavar="NAME", help="Encoding of text, such as cp1252 or utf-16."),
     click.option("--skip-rows", multiple=True, metavar="N", help="Number of lines before the header."),
-    _marks("--missing", help="Marks of missing values, such as '-,NA'; put a mark with a comma in double quotes."),
+    _marks(
+        "--missing",
+        help="Marks of missing values in ROWS (no prefix), such as '-,NA'; put a mark with a comma in double quotes.",
+    ),
 )
 
 

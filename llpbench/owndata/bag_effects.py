@@ -253,7 +253,7 @@ def added_up(
 
 
 _RARE, _WARNED = 0.13, 0.05
-"""Shares of all classes but the largest together below which predictions are calibrated, and warnings are shown."""
+"""Shares of all classes but the largest together below which predictions are calibrated, and few bags alone warn."""
 _ENOUGH, _FEW = 20.0, 2.0
 """B p (1 - p) from which no calibration is needed, and below which a warning is shown: standard errors of 0.2, 0.7."""
 SUPPORTED = 2.0
@@ -305,7 +305,7 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
     shares, rows = _total_shares(known), len(known.bag_of_row)
     share, supported = 1 - shares.max(), found is None or found.evidence >= SUPPORTED
     few = bool(len(known.sizes) * share * (1 - share) < _FEW)
-    if (not few and supported) or share >= _WARNED:
+    if supported and (share >= _WARNED or not few):
         return ""
     rare, positives = [label for place, label in enumerate(classes) if place != shares.argmax()], share * rows
     named = " or ".join(map(repr, rare[:3])) + " or another" * (len(rare) > 3)

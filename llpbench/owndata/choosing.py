@@ -44,7 +44,7 @@ from llpbench.owndata.weights import in_bags
 COMPARED = (AUTO, "bag-gp", "count-gbdt", "bag-mean-linear", "bag-soft-label-gbdt", "dllp")
 """Default methods."""
 DECIDES = "kl"
-"""Criterion of the recommendation. Of four criteria it has the smallest regret (`docs/choosing.md`)."""
+"""Criterion of the recommendation. Of four criteria it has the smallest regret (`benchmarks.choosing`)."""
 _FEWEST_BAGS = 4
 """smallest number of bags with known counts for folds"""
 _FEWEST_FOLDS = 2
