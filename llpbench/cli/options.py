@@ -162,10 +162,9 @@ def run_options(command: _Decorated) -> _Decorated:
                 f"--{name}", metavar=option.read.metavar, multiple=option.read.form == "many", help=text
             )
         command = decorate(command)
-    command = click.option("--config", metavar="FILE", help="TOML file of options. Its keys are the names of options.")(
-        command
-    )
-    text = f"Named set of defaults for all other options: {' or '.join(PRESETS)}.{_default(f'{DEFAULT_PRESET}; with --study: paper')}"
+    command = click.option("--config", metavar="FILE", help="TOML file. Its keys are names of options.")(command)
+    default = _default(f"{DEFAULT_PRESET}; with --study: paper")
+    text = f"Named set of defaults for all other options: {' or '.join(PRESETS)}.{default}"
     return click.option("--preset", metavar="NAME", help=text)(command)
 
 
