@@ -277,14 +277,16 @@ class Board:
     def leaders(self) -> frozenset[tuple[int, int]]:
         """Pairs (entry, task) of the best score of each task, and of all within one standard deviation of it.
 
-        Ceilings and scores that lack a run are skipped. A best score over a single seed has no standard deviation, so
-        its task has no leader.
+        Ceilings and scores that lack a run that counts are skipped. A best score over a single seed has no standard
+        deviation, so its task has no leader.
         """
-        counted = (self.sign * self.counted())[self.learners].groupby(level=0)
-        means = counted.mean().where(counted.count().eq(counted.size(), axis="index")).dropna(how="all")
+        counted = self.counted()[self.learners].groupby(level=0)
+        is_known = counted.count().eq(counted.size(), axis="index")
+        means, stds = (self.scores[what].unstack("entry") for what in ("mean", "std"))
+        means = (self.sign * means).reindex_like(is_known).where(is_known).dropna(how="all")
         if means.empty:
             return frozenset()
-        stds, best = counted.std(), means.idxmax(axis="columns")
+        best = means.idxmax(axis="columns")
         limits = Series({task: means.at[task, entry] - stds.at[task, entry] for task, entry in best.items()})
         leads = means.round(_DIGITS).ge(limits.round(_DIGITS), axis="index").stack()
         return frozenset((entry, task) for task, entry in leads.index[leads])

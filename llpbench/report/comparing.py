@@ -15,7 +15,8 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.core.text import clean, hint, plural, verb
 from llpbench.report.boards import Board
-from llpbench.report.leaderboard import COLUMNS
+from llpbench.report.html import repeat_command
+from llpbench.report.leaderboard import COLUMNS, DEVELOPED_ON
 from llpbench.report.overview import Standings
 from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import Leaderboards
@@ -137,7 +138,8 @@ def _named_differences(
     """Yield the differences of your entries from `rivals` on a board. `methods`: those with runs on your tasks.
 
     Seeds share split and bags, so differences are paired by task and seed. Only your own runs count as yours. If some
-    of your methods have no published runs, only these are compared.
+    of your methods have no published runs, only these are compared. Datasets on which one of both was developed are
+    left out, unless there are no others.
     """
     on_board = board.entries["method"].tolist()
     for name in rivals:
@@ -158,12 +160,16 @@ def _named_differences(
                 missing = f"no run of {name} has its protocol. Add it to --methods."
                 yield f"{board.labels[entry]} cannot be compared with {name}: {missing}"
             elif rival is not None:
-                gaps = board.sign * (yours[entry] - values[rival])
+                gaps = board.sign * (yours[entry] - values[rival]).dropna()
+                developed = {*DEVELOPED_ON.get(name, ()), *DEVELOPED_ON.get(on_board[entry], ())}
+                fair = gaps[[of not in developed for of in board.of_task(gaps.index.get_level_values(0))]]
+                gaps = fair if len(fair) else gaps
                 family[name] = board.paired(gaps)
-                labels[name] = board.labels[rival], _extent(board, gaps.dropna())
-        for name, difference in compared({name: gaps for name, gaps in family.items() if gaps}).items():
+                labels[name] = board.labels[rival], _extent(board, gaps)
+        differences = compared({name: gaps for name, gaps in family.items() if gaps})
+        for name, difference in differences.items():
             other, extent = labels[name]
-            verdict = _verdict(difference, len(family))
+            verdict = _verdict(difference, sum(each.has_interval for each in differences.values()))
             yield f"{board.labels[entry]} minus {other}: {difference}, {extent}, {verdict}"
 
 
@@ -228,8 +234,8 @@ def _rank_line(board: Board, entry: int) -> str:
         number = f"{len(missing)} of the {plural(len(board.counting), 'run')}"
         return (
             f"{label}: no rank, because {number} that other methods have "
-            f"{verb(len(missing), 'is', 'are')} missing or failed. "
-            f"Run it with {_options(board, entry, missing)}"
+            f"{verb(len(missing), 'is', 'are')} missing or failed."
+            + (f" Run {command}" if (command := _command(board, entry, missing)) else "")
         )
     mean = f"mean {board.metric.title} {found['mean'][entry]:.2f}"
     own, counting = {*board.runs["task"][board.runs["entry"] == entry]}, {*board.counting_tasks}
@@ -246,19 +252,16 @@ def _rank_line(board: Board, entry: int) -> str:
     return f"{line}; first is {board.labels[first]} with {found['mean'][first]:.2f}"
 
 
-def _options(board: Board, entry: int, missing: Sequence[tuple[int, int]]) -> str:
-    """Return the options of a run that has the missing (task, seed) of an entry."""
-    tasks, failed = board.tasks.loc[[task for task, _ in missing]], board.runs["status"] != "ok"
-    options: dict[str, Iterable[object]] = {
-        "methods": [board.entries["method"][entry]],
-        "datasets": tasks["dataset"].unique(),
-        "baggings": board.runs["bagging"].unique(),
-        "max-bags": [] if board.max_bags is None else [board.max_bags],
-        "bag-sizes": tasks["bag_size"].dropna().unique(),
-        "seeds": sorted({seed for _, seed in missing}),
-        "retry": ["failed"] if (failed & (board.runs["entry"] == entry)).any() else [],
-    }
-    return " ".join(f"--{name} {','.join(map(str, values))}" for name, values in options.items() if len([*values]))
+def _command(board: Board, entry: int, missing: Sequence[tuple[int, int]]) -> str | None:
+    """Return the command that runs the missing (task, seed) of an entry; None if none can express its settings."""
+    tasks, seeds = ({*each} for each in zip(*missing, strict=True))
+    own, on_tasks = board.runs[board.runs["entry"] == entry], board.runs["run"][board.runs["task"].isin(tasks)]
+    options = {"datasets": "dataset", "baggings": "bagging", "bag-sizes": "bag_size"}
+    values = {name: {board.records[run]["spec"][key]: None for run in on_tasks} for name, key in options.items()}
+    instead = {name: ",".join(map(str, filter(None, of))) for name, of in values.items()}
+    instead["seeds"] = ",".join(map(str, sorted(seeds))) if len(seeds) > 1 else f"{min(seeds)}-{min(seeds)}"
+    instead["retry"] = "failed" if (own["status"] != "ok").any() else ""
+    return repeat_command(board.records[own["run"].iat[0]], instead)
 
 
 def _task_of(record: Record) -> tuple[str, str, int]:

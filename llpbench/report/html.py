@@ -189,7 +189,7 @@ def _page_data(boards: Sequence[Board], links: Mapping[str, str]) -> dict[str, A
     return {
         "links": dict(links),
         "metrics": {name: f"{METRICS[name].title} × 100" for name in metrics},
-        "commands": {cell: _command(record) for cell, record in records.items()},
+        "commands": {cell: repeat_command(record, {}) for cell, record in records.items()},
         "boards": [{"tasks": board.titles, "runs": _runs(board, metrics)} for board in boards],
     }
 
@@ -201,8 +201,8 @@ def _runs(board: Board, metrics: Iterable[str]) -> dict[str, list[Any]]:
     return {str(name): values for name, values in runs.where(runs.notna(), None).to_dict("list").items()}
 
 
-def _command(record: Record) -> str | None:
-    """Return the command that repeats a cell, without `--seeds`; None if no command can express it."""
+def repeat_command(record: Record, instead: Mapping[str, object]) -> str | None:
+    """Return the command that repeats a cell, but with the options `instead`; None if no command can express it."""
     spec, protocol = record["spec"], record["spec"]["protocol"]
     flags = {"methods": spec["method"], "datasets": spec["dataset"], "baggings": spec["bagging"]}
     flags |= {"bag-sizes": spec["bag_size"]} if spec["bag_size"] else {}
@@ -214,16 +214,13 @@ def _command(record: Record) -> str | None:
         if protocol["bags_per_step"] != Protocol().bags_per_step:
             flags |= {"bags-per-step": protocol["bags_per_step"]}
     flags |= {name: spec[name] for name in ("ensemble", "precision", "numbers", "average") if name in spec}
-    settings = [
-        (
-            name if name.startswith("pretraining.") else f"{spec['method']}.{name}",
-            "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value),
-        )
-        for name, value in record["method"]["changed"].items()
-    ]
+    changed = record["method"]["changed"]
+    names = [name if name.startswith("pretraining.") else f"{spec['method']}.{name}" for name in changed]
+    texts = ["none" if of is None else str(of).lower() if isinstance(of, bool) else str(of) for of in changed.values()]
+    settings = [*zip(names, texts, strict=True)]
     if any(name.count(".") != 1 or set(value) & set(",=") for name, value in settings):
         return None
-    words = [f"--{name} {shlex.quote(str(value))}" for name, value in flags.items()]
+    words = [f"--{name} {shlex.quote(str(value))}" for name, value in {**flags, **instead}.items() if value]
     words += [f"--set {shlex.quote(f'{name}={value}')}" for name, value in settings]
     return " ".join(["llpbench run", *words])
 

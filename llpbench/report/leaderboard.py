@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -143,16 +143,17 @@ def _is_even(board: Board) -> bool:
 def _reference(board: Board, entry: int, role: Role) -> int | None:
     """Return the floor or ceiling of an entry's encoder, in its precision if possible, else in float32.
 
-    Entries without an encoder have the reference of the board's first encoder.
+    Entries without an encoder have the reference of the board's first encoder for which it is complete.
     """
     encoders, precisions = board.entries["encoder"].tolist(), board.entries["precision"].tolist()
-    encoder = encoders[entry] or next(iter(board.encoders), None)
+    own = [encoders[entry]] if encoders[entry] or not board.encoders else [*board.encoders]
     plain = board.entries.index[board.entries["is_plain"] & (board.entries["role"] == role)]
 
-    def order(other: int) -> tuple[bool, bool]:
-        return precisions[other] != precisions[entry], precisions[other] != REFERENCE
+    def order(other: int) -> tuple[bool, int, bool, bool]:
+        precision, place = precisions[other], own.index(encoders[other])
+        return other not in board.complete, place, precision != precisions[entry], precision != REFERENCE
 
-    return min((other for other in plain if encoders[other] == encoder), key=order, default=None)
+    return min((other for other in plain if encoders[other] in own), key=order, default=None)
 
 
 def _rank_intervals(board: Board) -> DataFrame:
@@ -172,7 +173,7 @@ def _fewest_seeds(board: Board) -> int:
 FAMILIES = (("bag-gp-gbdt", "bag-gp", "em-gbdt", "count-gbdt"),)
 """Methods that contain each other; they are not compared."""
 
-_DEVELOPED_ON = dict.fromkeys(FAMILIES[0], ("adult", "bank_marketing", "california", "credit", "electricity"))
+DEVELOPED_ON = dict.fromkeys(FAMILIES[0], ("adult", "bank_marketing", "california", "credit", "electricity"))
 """Datasets that took part in a choice of a method's settings. They do not count in its favour."""
 
 
@@ -210,7 +211,7 @@ def comparisons(board: Board) -> _Comparisons:
             rivals.setdefault(methods[entry], entry)
     values = _blocks(board, board.ranked)
     several = len(board.datasets) > 1
-    left_out = tuple(name for name in board.datasets if several and name in _DEVELOPED_ON.get(first, ()))
+    left_out = tuple(name for name in board.datasets if several and name in DEVELOPED_ON.get(first, ()))
     own = len(left_out) == len(values)
     values = values.drop([] if own else [*left_out])
     leads = statistics.compared({entry: [*(values[board.ranked[0]] - values[entry])] for entry in rivals.values()})
@@ -222,10 +223,8 @@ def comparisons(board: Board) -> _Comparisons:
 
 def _first(board: Board) -> DataFrame:
     """Return the difference of each compared entry from the first one, with corrected p if it is tested."""
-    parts = {}
-    for entry, lead in comparisons(board).leads.items():
-        parts[entry] = vars(lead.times(-board.sign))
-    return DataFrame.from_dict(parts, orient="index")
+    leads = comparisons(board).leads.items()
+    return DataFrame.from_dict({entry: vars(lead.times(-board.sign)) for entry, lead in leads}, orient="index")
 
 
 def _against_floor(board: Board) -> DataFrame:
@@ -236,9 +235,10 @@ def _against_floor(board: Board) -> DataFrame:
         floor = _reference(board, entry, "floor")
         if floor is None or floor == entry or floor not in board.complete:
             continue
-        low, high = statistics.interval(independent[entry] - independent[floor]) if even else (np.nan, np.nan)
+        gain = board.sign * (independent[entry] - independent[floor])
+        low, high = statistics.interval(gain) if even else (np.nan, np.nan)
         gains[entry] = {
-            "points": board.sign * (overall[entry] - overall[floor]),
+            "points": overall[entry] - overall[floor],
             "low": low,
             "high": high,
             "ahead": int((board.sign * (means[entry] - means[floor]) > 0).sum()),
@@ -285,11 +285,8 @@ def label_worth(scores: DataFrame, bags: Series, learner: str = LEARNERS[0]) -> 
     ]
     rng = np.random.default_rng(0)
 
-    def mean(values: FloatArray) -> Any:
-        return values.mean(axis=0)
-
     def again(values: FloatArray) -> Any:
-        return mean(values[rng.integers(len(values), size=len(values))])
+        return values[rng.integers(len(values), size=len(values))].mean(axis=0)
 
     def worth(rows: Iterable[int], over_seeds: Callable[[FloatArray], Any]) -> tuple[FloatArray, FloatArray]:
         """Return labels in all bags, and per bag, from the rows of `of_datasets`."""
@@ -298,7 +295,7 @@ def label_worth(scores: DataFrame, bags: Series, learner: str = LEARNERS[0]) -> 
         labels = _labels_at(auc, curve)
         return labels, labels / np.exp(np.mean(numbers))
 
-    labels, per_bag = worth(range(len(datasets)), mean)
+    labels, per_bag = worth(range(len(datasets)), partial(np.mean, axis=0))
     drawn = [worth(rng.integers(len(datasets), size=len(datasets)), again)[1] for _ in range(_DRAWS)]
     tail = (1 - statistics.CONFIDENCE) / 2
     low, high = np.quantile(drawn, (tail, 1 - tail), axis=0)
@@ -317,7 +314,8 @@ def _labels(board: Board) -> DataFrame:
     if board.metric.name != "auc" or not entries:
         return DataFrame(columns=["per_bag"])
     runs = board.runs[board.runs["task"].isin(board.counting_tasks)]
-    bags = np.exp(np.log(runs["bags"].where(runs["bags"] > 0)).groupby(runs["dataset"]).mean())
+    by_task = np.log(runs["bags"].where(runs["bags"] > 0)).groupby(runs["task"]).mean()
+    bags = np.exp(by_task.groupby(board.of_task(by_task.index)).mean())
     return label_worth(board.by_seed(board.complete[entries]), bags)
 
 

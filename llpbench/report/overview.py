@@ -196,11 +196,10 @@ def _lines(board: Board) -> DataFrame:
 
 
 def _ceilings(lines: DataFrame) -> DataFrame:
-    """Return the methods that know all labels, ceilings of an encoder first."""
+    """Return the methods that know all labels: those with a mean first, then ceilings of an encoder."""
     plain = lines[lines["role"].isin(["ceiling", "supervised"]) & (lines["pretraining"] == "none")]
-    order = DataFrame(
-        {"mark": plain["role"] != "ceiling", "changed": plain["configuration"].notna() & (plain["configuration"] != "")}
-    )
+    is_changed = plain["configuration"].notna() & (plain["configuration"] != "")
+    order = DataFrame({"lacks": plain["mean"].isna(), "mark": plain["role"] != "ceiling", "changed": is_changed})
     return plain.loc[order.sort_values([*order], kind="stable").index]
 
 

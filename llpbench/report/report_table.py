@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 
 from pandas import isna
 
@@ -28,7 +29,7 @@ class Field:
         """Return a field of one number: integers with thousands separators, others with `digits` decimals."""
         if isna(value):
             return cls((NOTHING,))
-        return cls((f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}",))
+        return cls((f"{value:,}" if isinstance(value, Integral) else f"{value:.{digits}f}",))
 
     @property
     def is_empty(self) -> bool:

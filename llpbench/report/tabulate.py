@@ -207,15 +207,15 @@ def _groups(runs: DataFrame) -> list[tuple[tuple[str, int, str], DataFrame]]:
     """Return the runs of each bagging, limit of bags and protocol (`_GROUP`), the bagging with most runs first.
 
     Methods without epochs join every protocol, in the tasks that it has. In tasks where nothing else has run they are a
-    separate group. If protocols share a task, direct runs join with the seeds of each protocol.
+    separate group. If protocols share a task, a direct run joins those that have its seed, or all if none has it.
     """
     place, is_direct = ["bagging", "max_bags", *_TASK], runs["protocol"] == NO_PROTOCOL
     trained, direct = runs[~is_direct], runs[is_direct].drop(columns="protocol")
     seeds = trained[[*place, "protocol", "seed"]].drop_duplicates()
     protocols = seeds[[*place, "protocol"]].drop_duplicates()
     joined = direct.merge(protocols, on=place, how="left").fillna({"protocol": NO_PROTOCOL})
-    has_seed = MultiIndex.from_frame(joined[seeds.columns]).isin(MultiIndex.from_frame(seeds))
-    joined = joined[~joined.duplicated("run", keep=False) | has_seed]
+    has_seed = Series(MultiIndex.from_frame(joined[seeds.columns]).isin(MultiIndex.from_frame(seeds)), joined.index)
+    joined = joined[has_seed | ~has_seed.groupby(joined["run"]).transform("any")]
     groups = [*concat([trained, joined], ignore_index=True).groupby(_GROUP)]
     number = Counter[str]()
     for (bagging, *_), members in groups:

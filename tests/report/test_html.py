@@ -20,7 +20,7 @@ from made import make_report
 from llpbench.core.record import Record
 from llpbench.report.board_tables import Report, _score_lines, _whole_table
 from llpbench.report.boards import Board
-from llpbench.report.html import TABS, _command
+from llpbench.report.html import TABS, repeat_command
 from llpbench.report.html import to_html as html_of
 from llpbench.report.overview import Overview
 from llpbench.report.plots.layout import Plot
@@ -324,10 +324,10 @@ def test_dialog_shows_command(show: Show) -> None:
     )
     one(browser, "#close").click()
     assert not one(browser, "dialog").is_displayed()
-    assert "--bags-per-step 8" in str(_command(record("dllp", protocol={**PROTOCOL, "bags_per_step": 8})))
+    assert "--bags-per-step 8" in str(repeat_command(record("dllp", protocol={**PROTOCOL, "bags_per_step": 8}), {}))
     for changed in ({"encoder.dim": 3}, {"sizes": "1,2"}):
         found[0]["method"]["changed"] = changed
-        assert _command(found[0]) is None, "no flag says it"
+        assert repeat_command(found[0], {}) is None, "no flag says it"
 
 
 def test_foreign_texts_are_escaped_in_page(show: Show) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from factory import failed, fine_alone, make_cell_of, make_record, places, record, runs, searched
 from made import make_report
@@ -313,3 +314,8 @@ def test_every_valid_record_can_be_shown(tmp_path: Path, seed: int) -> None:
     tunings = [*contents.tunings.values()]
     Published.write(make_report([*contents.records.values()], tunings=tunings), tmp_path)
     assert "llp-vat" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_integers_of_any_type_have_no_decimals() -> None:
+    values: list[Any] = [np.int64(1200), 1200, 1200.0]
+    assert [Field.number(value).lines for value in values] == [("1,200",), ("1,200",), ("1200.00",)]

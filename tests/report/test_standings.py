@@ -146,6 +146,28 @@ def test_ranking_follows_direction_of_metric() -> None:
         assert ("highest", "lowest")[metric == "brier"] in Standings.of(found).headline
 
 
+def test_difference_from_the_floor_has_the_sign_of_the_metric() -> None:
+    made = [*datasets("a", 0.8, 0.8, 0.8), *datasets("floor", 0.7, 0.7, 0.7, role="floor")]
+    for run in made:
+        for result in run["results"].values():
+            result["test"]["brier"] = {"a": 0.1, "floor": 0.2}[run["spec"]["method"]]
+    found = standing(fine(made, metric="brier"), "a (mlp)")
+    assert [found[f"floor_{part}"] for part in ("points", "low", "high", "ahead")] == pytest.approx([-10, -10, -10, 3])
+
+
+def test_entry_without_encoder_is_compared_with_the_first_complete_floor() -> None:
+    direct = runs("direct", 0.9, 0.9, encoder=None, protocol=None)
+    floors = [*runs("floor", 0.7, 0.7, role="floor"), *runs("floor", 0.6, encoder="early", role="floor")]
+    found = board(direct, floors, runs("a", 0.8, 0.8, encoder="early"))
+    assert standing(found, "direct")["floor_points"] == pytest.approx(20.0)
+
+
+def test_incomplete_ceiling_does_not_hide_a_complete_one() -> None:
+    both_seeds = runs("gbdt", 0.95, 0.95, encoder=None, protocol=None, role="supervised")
+    shown = Standings.of(board(runs("a", 0.8, 0.8), both_seeds, [record("supervised", 0.9, role="ceiling")])).table()
+    assert "gbdt" in shown.columns[1][1][-1].lines[0]
+
+
 @pytest.fixture
 def no_memory_column(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COLUMNS, "memory", COLUMNS["mean"])  # so that it is removed at the end
@@ -215,6 +237,8 @@ def test_entries_within_one_std_of_best_are_marked() -> None:
     close = board(runs("a", 0.89, 0.91), runs("b", 0.886, 0.886), runs("c", 0.885, 0.885))
     apart, single = board(runs("a", 0.90, 0.92), runs("b", 0.80, 0.82)), board(runs("a", 0.9), runs("b", 0.8))
     assert [shown.leaders for shown in (close, apart, single)] == [{(0, 0), (1, 0)}, {(0, 0)}, set()]
+    more = board(runs("a", 0.89, 0.91), runs("b", 0.886, 0.886, 0.5, encoder=None, protocol=None))
+    assert more.leaders == {(0, 0)}, "the mean that is shown, of all three seeds, decides"
 
 
 KEYS = MultiIndex.from_product([["forest"], ["one", "two"], [0, 1]], names=["learner", "dataset", "seed"])

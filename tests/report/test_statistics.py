@@ -181,6 +181,33 @@ def test_unknown_rival_is_refused() -> None:
         compared(*MINE, *runs("dllp", 0.8), names=["dlp"])
 
 
+def test_datasets_of_development_are_left_out() -> None:
+    names = ["adult", "bank_marketing", *"abcd"]
+    gaps = {name: 0.3 if name in ("adult", "bank_marketing") else 0.02 for name in names}
+    mine = [run for name in names for run in runs("mine", 0.6, 0.6, dataset=name)]
+    there = [run for name in names for run in runs("bag-gp-gbdt", *[0.6 - gaps[name]] * 2, dataset=name)]
+    (line,) = compared(*mine, *there, names=["bag-gp-gbdt"])
+    assert (numbers(line)[0], "4 datasets" in line) == (2.0, True)
+    (line,) = compared(*mine[:2], *there[:2], names=["bag-gp-gbdt"])
+    assert numbers(line)[0] == 30.0
+
+
+@pytest.mark.parametrize(
+    "facts", [{}, {"bagging": "column:by=day:split=bags", "bag_size": 0}, {"params": {"hidden": 8}}]
+)
+def test_advice_for_a_missing_run_runs_it(facts: dict[str, Any]) -> None:
+    plain = {name: value for name, value in facts.items() if name != "params"}
+    there = contents_of(*(run for name in ("dllp", "rot") for run in runs(name, 0.8, 0.8, 0.8, **plain)))
+    mine = runs("mine", 0.7, 0.7, **facts)
+    for run in mine:
+        run["method"]["changed"] = facts.get("params", {})
+    line = next(iter(compare(contents_of(*mine), there).ranks()))
+    bags = str(facts.get("bagging", "ordered --bag-sizes 64"))
+    setting = " --set mine.hidden=8" if "params" in facts else ""
+    expected = f"--methods mine --datasets adult --baggings {bags} --encoders mlp --pretraining none "
+    assert f"llpbench run {expected}--epochs 300 --patience 20 --seeds 2-2{setting}" in line
+
+
 def test_rank_names_tasks_that_few_methods_have_run() -> None:
     published = contents_of(*(run for name in ("dllp", "llp-vat", "rot") for run in runs(name, 0.8, 0.8)))
     mine = contents_of(*(run for size in (64, 256) for run in runs("mine", 0.7, 0.7, bag_size=size)))

@@ -129,6 +129,13 @@ def test_seeds_of_other_protocol_are_no_gap() -> None:
     assert sorted(found, key=str) == [(short, [[2, 0]] * 2), (PROTOCOL, [[5, 0]] * 2)]
 
 
+def test_direct_runs_with_seeds_of_no_protocol_join_every_board() -> None:
+    short = {**PROTOCOL, "epochs": 30}
+    direct = [record("ridge", 0.7, seed=seed, encoder=None, protocol=None) for seed in (5, 6)]
+    for board in fine_boards([*runs("dllp", 0.8, 0.8, protocol=short), *runs("dllp", 0.9, 0.9), *direct]):
+        assert sorted(board.entries["method"]) == ["dllp", "ridge"]
+
+
 def test_labels_name_differences_from_defaults() -> None:
     records = [record(auc=w, params={"weight": w, "mode": "soft", "rate": 1e-3}) for w in (0.9, 0.8)]
     for run in records:

@@ -73,7 +73,7 @@ function written(table) {
 /** Returns the sort value of a cell: its first number or its text; null if it is unknown. */
 function valueOf(cell) {
   const text = cell.textContent.trim();
-  if (text === NOTHING || text === "") return null;
+  if (text.startsWith(NOTHING) || text === "") return null;
   if (!cell.matches(".number")) return text;
   const number = text.replaceAll(",", "").replace("−", "-").match(/-?\d+(\.\d+)?/);
   return number && Number(number[0]);
