@@ -93,13 +93,10 @@ class Entry:
 
 @cache
 def _source_hash(target: Any) -> str:
-    """Return the hash of a class's or function's file, or of its notebook cell.
-
-    It is computed once, so that edits during a run do not affect it.
-    """
-    file = getattr(sys.modules.get(target.__module__), "__file__", None)
+    """Return the hash of a class's or function's file, or of its notebook cell, as registration has found them."""
+    file = getattr(module := sys.modules.get(target.__module__), "__file__", None)
     if file is not None and Path(file).is_file():
-        return f"file:{_hash(Path(file).read_bytes())}"
+        return f"file:{_hash(vars(module).get('__content__') or Path(file).read_bytes())}"
     parts = [target, *(vars(target).values() if isinstance(target, type) else ())]
     functions = (getattr(part, "__func__", part) for part in parts)
     names = (function.__code__.co_filename for function in functions if hasattr(function, "__code__"))
@@ -231,6 +228,8 @@ class Registry:
             entry = Entry(self.kind, name, _first_line(target.__doc__), facts_of, place, module, target)
             entry.local = not (_loading or module.startswith("llpbench."))
             self._add(entry)
+            with contextlib.suppress(LLPBenchError):
+                _ = entry.version  # now, since the file may be edited before the entry is used
             return target
 
         return decorate
@@ -438,11 +437,14 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         with _importing(path.name, name, repr(str(path)), "Fix the file."):
-            spec.loader.exec_module(module)
+            # what is executed is hashed, although the file may be edited meanwhile
+            content = vars(module)["__content__"] = path.read_bytes()
+            exec(compile(content, path, "exec", dont_inherit=True), vars(module))
     except BaseException:
         _forget(_beside(path, before))  # a fixed file registers them again
         raise
-    _loaded_plugins[str(path)] = {each: (file, file.read_bytes()) for each, file in _beside(path, before).items()}
+    files = {each: (file, file.read_bytes()) for each, file in _beside(path, before).items()}
+    _loaded_plugins[str(path)] = files | {name: (path, content)}
 
 
 def _load_entry_points() -> None:
