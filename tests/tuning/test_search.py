@@ -18,24 +18,26 @@ import torch
 from small import toy_task
 
 from llpbench.core import files
-from llpbench.core.bags import Task
+from llpbench.core.bags import Bags, Schema, Task
 from llpbench.core.cell import Protocol, Tuning
 from llpbench.core.criteria import CRITERIA, Regime
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import MethodParams, Stage
+from llpbench.core.method import MethodParams, Now, Stage
+from llpbench.core.model import Encoder, Model, Network
 from llpbench.core.ranges import LogUniform, Uniform, ranges, read_params
 from llpbench.core.registry import METHODS
 from llpbench.core.tables import Table
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
+from llpbench.training.cohort import _alike, _fixed
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.tuning import search as search_module
 from llpbench.tuning.search import Search, Trial
 from llpbench.tuning.space import Space, architecture, require_start, search_space
-from llpbench.tuning.trials import Bench, _alike, _fixed, _Halving, without_test
+from llpbench.tuning.trials import Bench, _Halving, without_test
 from llpbench.tuning.tuning_runs import choices
 
 BDC = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp").params
@@ -281,6 +283,37 @@ def test_derived_hyperparameters_are_per_trial(monkeypatch: pytest.MonkeyPatch) 
     alone = [made for one in rates for made in bench(asked).make([one])]
     assert [made.values for made in together] == [made.values for made in alone]
     assert len({made.values["kl"] for made in together}) == 3
+
+
+class Elsewhere(DLLP):
+    """Hyperparameters outside the loss of one model: in a module, in the encoder's dropout, a rate in the loss."""
+
+    @dataclass(frozen=True)
+    class Params(MethodParams):
+        dropout: Annotated[float, Uniform(0.0, 0.6)] = 0.1
+        factor: Annotated[float, Uniform(0.0, 2.0)] = 1.0
+
+    params: Params
+
+    def build(self, encoder: Encoder, schema: Schema) -> Network:
+        network = super().build(encoder, schema)
+        network.factor = self.params.factor
+        return network
+
+    def loss(self, model: Model, bags: Bags, now: Now) -> torch.Tensor:
+        own = sum(weight.square().sum() for weight in model.network.head.parameters())
+        return super().loss(model, bags, now) * model.network.factor + 100 * self.params.weight_decay * own
+
+
+@pytest.mark.parametrize("name", ["factor", "dropout", "weight_decay"])
+def test_joint_trials_have_their_own_hyperparameters(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(METHODS.entry("dllp"), "target", Elsewhere)
+    asked = [trial(n, **{name: value}) for n, value in enumerate((0.001, 0.6))]
+    together = bench(tuning(regime="coarse")).make(asked)
+    alone = [made for one in asked for made in bench(tuning(regime="coarse")).make([one])]
+    assert together[0].values != together[1].values
+    for one, other in zip(together, alone, strict=True):
+        assert one.values == pytest.approx(other.values, abs=1e-3)
 
 
 def test_stopped_trial_does_not_change_others() -> None:
