@@ -19,7 +19,7 @@ import torch
 from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Average, Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
-from llpbench.core.errors import HookError, LLPBenchError
+from llpbench.core.errors import DataError, HookError, LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Method, Predictor
@@ -64,8 +64,8 @@ _NOTHING_CHOSEN = (
 def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: _OnEpoch = None) -> list[Record]:
     """Train and judge all seeds of a cell; return one record for each seed.
 
-    All seeds train as one population; direct methods are fitted one by one. Errors in a method become records with
-    status `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input) are raised.
+    All seeds train as one population; direct methods are fitted one by one. Errors of a seed become records with status
+    `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input of all seeds) are raised.
     """
     with at_work(cell, environment) as machine:
         return _compute(cell, seeds, environment, machine, on_epoch)
@@ -110,16 +110,22 @@ def _compute(
         method = declared(read_params(declared.Params, cell.params, owner=cell.method))
     facts = cell_facts(cell)  # before training, which later edits of the sources do not affect
     clock = time.perf_counter()
-    tasks = {seed: make_task(cell, seed, method.supervision, environment.data_dir) for seed in seeds}
-    data_seconds = (time.perf_counter() - clock) / len(tasks)
-    results: list[SeedResult] = []
+    tasks, results = dict[int, Task](), list[SeedResult]()
+    for seed in seeds:
+        try:
+            tasks[seed] = make_task(cell, seed, method.supervision, environment.data_dir)
+        except DataError:  # of all seeds
+            raise
+        except LLPBenchError as error:
+            results.append(SeedResult(seed, "failed", str(error), members=0))
+    data_seconds = (time.perf_counter() - clock) / len(seeds)
     if isinstance(method, DirectMethod):
         for seed, task in tasks.items():
             Machine().reset_peak_memory()
             with restored(f"method {cell.method}"):
                 # a new object: state from one seed would leak, since its training rows are test rows of another seed
                 results.append(fit_direct(declared(method.params), seed, task))
-    else:
+    elif tasks:
         keep = environment.predictions is not None
         machine, most, pretrain = prepared(cell, tasks, environment, machine, on_epoch)
         most = most and max(most // cell.ensemble, 1)
@@ -134,7 +140,7 @@ def _compute(
             except LLPBenchError as error:  # the result must not be lost with its prediction file
                 LOG.warning("%s", error)
     shared = {**facts, "hardware": machine.hardware(environment.threads, cell.precision)}
-    return [result.record(cell, tasks[result.seed], data_seconds, shared) for result in results]
+    return [result.record(cell, tasks.get(result.seed), data_seconds, shared) for result in results]
 
 
 def prepared(
@@ -208,8 +214,6 @@ def _train_population(
     try:
         with restored(f"method {cell.method}"):
             return _train_together(cell, method, tasks, machine, on_epoch, pretrain, keep)
-    except LLPBenchError:
-        raise
     except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
         out_of_memory = is_out_of_memory(error)
         damaged = machine.compiled and remove_damaged(error)
@@ -310,8 +314,6 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
             validation = {name: None for name in validation if CRITERIA[name].regime == "fine"}
         of_train = _proba_of(predictor, task.bags.rows, task) if task.test_bags is not None else proba[1][:0]
         evaluation = full_verdict(task, proba[1], of_train)
-    except LLPBenchError:
-        raise
     except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
         status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
         return SeedResult(seed, status, fault(error), times={"total": time.perf_counter() - clock})

@@ -17,7 +17,6 @@ import torch
 from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Epoch, Tuning
 from llpbench.core.criteria import Criterion
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import restored
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
@@ -81,8 +80,6 @@ class Bench:
         try:
             with restored(f"method {self.tuning.cell.method}"):
                 outcomes = self._together(trials, halving)
-        except LLPBenchError:
-            raise
         except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
             damaged = self.machine.compiled and remove_damaged(error)
             if len(trials) == 1 and not damaged:

@@ -15,9 +15,10 @@ import pytest
 import torch
 from small import toy_task
 
-from llpbench.core.bags import BaggedRows, FloatArray
+from llpbench.core.bags import BaggedRows, FloatArray, Task
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method
 from llpbench.core.metrics import test_metrics as judge_predictions
 from llpbench.core.provenance import NUMERICS
@@ -240,6 +241,25 @@ def test_wrong_result_of_fit_is_failed_record(monkeypatch: pytest.MonkeyPatch, f
     result = fit_direct(declared(), 0, toy_task(0))
     assert result.status == "failed"
     assert told in result.reason
+
+
+@pytest.mark.parametrize("hook", ["make_task", "_proba_of", "_train_together"])
+def test_seed_that_cannot_run_spares_others(monkeypatch: pytest.MonkeyPatch, hook: str) -> None:
+    method = "dllp" if hook == "_train_together" else "bag-mean-linear"
+    original, error = getattr(compute, hook), LLPBenchError("too few bags of 'no'")
+
+    def refusing(*given: Any) -> Any:
+        tried = next(each for each in given if isinstance(each, int | dict | Task))
+        if tried == 1 or (isinstance(tried, dict) and 1 in tried) or getattr(tried, "manifest", "") == manifest:
+            raise error
+        return original(*given)
+
+    manifest = tiny_records(method)[1]["data"]["manifest"]
+    monkeypatch.setattr(compute, hook, refusing)
+    cell = make_cell(method, "tiny", bag_size=16, encoder="mlp", protocol=Protocol(epochs=1))
+    records = run_cell(cell, [0, 1, 2], Environment(device="cpu"))
+    assert {record["seed"]: record["reason"] for record in records} == {0: "", 1: str(error), 2: ""}
+    assert {record["seed"] for record in records if record["status"] == "ok"} == {0, 2}
 
 
 def test_error_of_one_seed_spares_others(monkeypatch: pytest.MonkeyPatch) -> None:
