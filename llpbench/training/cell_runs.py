@@ -131,16 +131,17 @@ def _compute(
         most = most and max(most // cell.ensemble, 1)
         for group in populations(tasks, (cell.protocol or Protocol()).bags_per_step, most):
             results += _train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
+    shared = {**facts, "hardware": machine.hardware(environment.threads, cell.precision)}
+    records = {each.seed: each.record(cell, tasks.get(each.seed), data_seconds, shared) for each in results}
     if environment.predictions is not None:
         classes = load_table(cell.dataset, environment.data_dir).classes
-        for result in (result for result in results if result.status == "ok"):
-            file = Path(environment.predictions) / f"{cell.run_id(result.seed)}.parquet"
+        for seed, predicted in ((each.seed, each.predicted) for each in results if each.status == "ok"):
+            file = Path(environment.predictions) / f"{cell.run_id(seed)}.parquet"
             try:
-                _keep_predictions(file, result.predicted, tasks[result.seed], classes)
+                _keep_predictions(file, predicted, tasks[seed], classes, records[seed]["finished"])
             except LLPBenchError as error:  # the result must not be lost with its prediction file
                 LOG.warning("%s", error)
-    shared = {**facts, "hardware": machine.hardware(environment.threads, cell.precision)}
-    return [result.record(cell, tasks.get(result.seed), data_seconds, shared) for result in results]
+    return [*records.values()]
 
 
 def prepared(
@@ -355,11 +356,11 @@ def probabilities(proba: object, rows: int, classes: int) -> FloatArray:
     return proba
 
 
-def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str]) -> None:
+def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str], finished: str) -> None:
     """Write a parquet file with one row for each validation and test row of a task.
 
-    Columns: `row` (index in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. Raises
-    `LLPBenchError` if the file cannot be written.
+    Columns: `row` (index in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. The attribute
+    `finished` is that of the record. Raises `LLPBenchError` if the file cannot be written.
     """
     from pandas import Categorical, DataFrame, concat
 
@@ -376,8 +377,9 @@ def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Seq
             of_class = zip(classes, of[part].T, strict=True)
             columns |= {f"{criterion}/{name}": proba.astype(np.float32) for name, proba in of_class}
         parts.append(DataFrame(columns))
-    content = io.BytesIO()
-    concat(parts, ignore_index=True).to_parquet(content, compression="zstd")
+    content, frame = io.BytesIO(), concat(parts, ignore_index=True)
+    frame.attrs["finished"] = finished
+    frame.to_parquet(content, compression="zstd")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, content.getvalue())
