@@ -1,9 +1,10 @@
-"""Stale results: those made by other code than today's, according to the versions in each record."""
+"""Stale results: those made by other code than today's, or from other data than newer results, as records say."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 from llpbench.core.errors import LLPBenchError
@@ -14,8 +15,10 @@ WhyStale = Callable[[Any], str]
 """returns why a record is stale, in one line; "" if it is current, or if its plugin is not loaded"""
 
 
-def comparison() -> Callable[[Record | TuningRecord], str]:
-    """Return a function that compares records with the loaded code."""
+def comparison(records: Iterable[Record | TuningRecord]) -> WhyStale:
+    """Return a function that compares records with the loaded code, and their data with the newest of `records`."""
+    by_time = sorted(records, key=itemgetter("finished"))
+    tables = {record["spec"]["dataset"]: table for record in by_time if (table := _table(record))}
 
     @cache
     def today(method: str, dataset: str, bagging: str, encoder: str | None) -> Mapping[str, str | None] | None:
@@ -27,16 +30,25 @@ def comparison() -> Callable[[Record | TuningRecord], str]:
     def why(record: Record | TuningRecord) -> str:
         spec: Mapping[str, Any] = record["spec"].get("cell", record["spec"])
         versions = today(spec["method"], spec["dataset"], spec["bagging"], spec["encoder"])
-        return "" if versions is None else _difference(record, versions)
+        if versions is None:
+            return ""
+        table, is_declared = _table(record), ":" not in (versions["dataset"] or ":")
+        other = "" if is_declared or table in ("", tables.get(spec["dataset"])) else "newer runs have other data"
+        return "; ".join(filter(None, (_difference(record, versions), other)))
 
     return why
 
 
 def stale_reasons(records: Iterable[Record | TuningRecord]) -> dict[str, str]:
     """Return why runs and searches are stale, by id, without current ones."""
-    why = comparison()
+    why = comparison(records := [*records])
     reasons = ((str(record.get("run") or record.get("tuning")), why(record)) for record in records)
     return {name: reason for name, reason in reasons if reason}
+
+
+def _table(record: Any) -> str:
+    """Return the fingerprint of the table of a run; "" for a failed one and for a search."""
+    return str(record.get("data", {}).get("fingerprint", ""))
 
 
 def _difference(record: Record | TuningRecord, today: Mapping[str, str | None]) -> str:

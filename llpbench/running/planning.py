@@ -126,7 +126,7 @@ class Plan:
     @classmethod
     def of_run(cls, settings: Settings, cells: list[Resolved], contents: Contents) -> Plan:
         """Return the plan of cells, their searches, and the cells that finished searches have selected."""
-        why_stale = comparison()
+        why_stale = comparison([*contents.records.values(), *contents.tunings.values()])
         tunings = [Planned(one, tuning) for one, tuning in _tunings_of(settings, cells)]
         searches = cls.of(tunings, (), contents.tunings, repeat=settings.repeat, why_stale=why_stale)
         chosen = (

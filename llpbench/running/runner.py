@@ -283,7 +283,7 @@ def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: Tu
     start = plan.tunings[record["tuning"]].resolved
     following = [Planned(start._replace(cell=cell)) for cell in Plan.chosen_cells(record)]
     known = journal.contents.records
-    return Plan.of(following, settings.seeds, known, repeat=settings.repeat, why_stale=comparison()).jobs
+    return Plan.of(following, settings.seeds, known, repeat=settings.repeat, why_stale=comparison(known.values())).jobs
 
 
 def _estimator(settings: Settings, records: Mapping[str, Record]) -> Estimator:
