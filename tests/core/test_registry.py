@@ -157,6 +157,11 @@ def test_unknown_facts_and_duplicate_entries_are_refused(tmp_path: Path) -> None
     load_plugin(plugin(tmp_path, "one"))
     with pytest.raises(LLPBenchError, match=r"two plugins are 'plugin\.py'"):
         load_plugin(plugin(tmp_path / "other", "two"))
+    (tmp_path / "a_helper.py").touch()
+    (tmp_path / "other" / "a_helper.py").touch()
+    load_plugin(plugin(tmp_path, "three", "import a_helper", file="three.py"))
+    with pytest.raises(LLPBenchError, match=r"'a_helper'"):
+        load_plugin(plugin(tmp_path / "other", "four", "import a_helper", file="four.py"))
 
 
 def test_entry_points_of_installed_packages_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
