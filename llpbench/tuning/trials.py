@@ -9,6 +9,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -110,7 +111,8 @@ class Bench:
         """Fit a direct method, and judge it on the validation rows."""
         clock = time.perf_counter()
         with restored(f"method {self.tuning.cell.method}"):
-            result = fit_direct(_method(self.tuning.cell, trial.params), self.tuning.seed, self.task)
+            # a copy, which the method may change
+            result = fit_direct(_method(self.tuning.cell, trial.params), self.tuning.seed, deepcopy(self.task))
         values = {name: one["validation"] for name, one in result.results.items()}
         seconds = time.perf_counter() - clock
         return replace(trial, status=result.status, reason=result.reason, values=self._values(values), seconds=seconds)

@@ -297,6 +297,19 @@ def test_derived_hyperparameters_are_per_trial(monkeypatch: pytest.MonkeyPatch, 
     assert len({round(made.values["kl"], 4) for made in together}) == 3
 
 
+def test_trials_do_not_see_changes_of_their_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = METHODS.get("bag-mean-linear")
+    fit = declared.fit
+
+    def smoothed(self: Any, train: Any, *given: Any) -> Any:
+        train.counts[...] += 5
+        return fit(self, train, *given)
+
+    monkeypatch.setattr(declared, "fit", smoothed)
+    one, other = bench(tuning("bag-mean-linear")).make([trial(0), trial(1)])
+    assert one.values == other.values
+
+
 def test_stopped_trial_does_not_change_others() -> None:
     free = bench(tuning(epochs=9)).make(RATES)
     halved = bench(tuning(epochs=9, eta=2)).make(RATES)
