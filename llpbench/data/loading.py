@@ -74,8 +74,9 @@ def load_table(name: str, data_dir: str | Path | None = None, download: bool = T
     """
     spec = dataset_spec(name)
     place = provide(spec, data_dir, download)
-    stat = place.path.stat()
-    key = (spec.name, spec.prepare, str(place.path), stat.st_mtime_ns, stat.st_size)
+    files = [place.path, *([spec.bags.within(spec.folder)] if isinstance(spec.bags, Parquet) else [])]
+    stats = [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files if file.exists()]
+    key = (spec.name, spec.prepare, *stats)
     if key not in _tables:
         _tables[key] = place.read(spec)
     return _tables[key]
