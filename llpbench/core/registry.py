@@ -424,16 +424,17 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
         del _loaded_plugins[str(path)]
     if str(path) in _loaded_plugins:
         return
-    if not path.is_file():
-        raise LLPBenchError(f"plugin {str(path)!r} is not a file. Give the path of a Python file.")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise LLPBenchError(f"plugin {str(path)!r} is not a file. Give the path of a Python file.") from error
     if name in sys.modules:
         raise LLPBenchError(f"two plugins are {path.name!r}: {sys.modules[name].__file__} and {path}. Rename one.")
-    content = path.read_bytes()
-    for other, files in _loaded_plugins.items():
-        for helper, (file, _) in files.items():
-            twin = path.parent / file.relative_to(Path(other).parent)
-            if twin.is_file() and twin != file and re.search(rf"\b(from|import) +{helper}\b".encode(), content):
-                raise LLPBenchError(f"two modules beside plugins are {helper!r}: {file} and {twin}. Rename one.")
+    for plugin, modules in _loaded_plugins.items():
+        for other, (file, _) in modules.items():
+            twin = path.parent / file.relative_to(Path(plugin).parent)
+            if twin.is_file() and twin != file and re.search(rf"\b(from|import) +{other}\b".encode(), content):
+                raise LLPBenchError(f"two modules beside plugins are {other!r}: {file} and {twin}. Rename one.")
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise LLPBenchError(f"plugin {str(path)!r} cannot be imported. Give the path of a .py file.")
@@ -443,8 +444,7 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         with _importing(path.name, name, repr(str(path)), "Fix the file."):
-            # what is executed is hashed, although the file may be edited meanwhile
-            vars(module)["__content__"] = content
+            vars(module)["__content__"] = content  # what is executed is hashed, even if the file is edited meanwhile
             exec(compile(content, path, "exec", dont_inherit=True), vars(module))
     except BaseException:
         _forget(_beside(path, before))  # a fixed file registers them again

@@ -7,9 +7,7 @@ Of undeclared datasets (`openml:ID`, and those of an OpenML suite, `openml-suite
 which columns are categories, identifiers or ignored. The cached file has the target as its last column. The attributes
 of its frame have OpenML's other facts.
 
-Suites are named lists of datasets: `--datasets` takes them as `suite:NAME`. A suite is a function under
-`@register_suite(name)` that returns names of datasets; its docstring describes them in one line. The built-in ones are
-in `datasets/built_in_suites.py`, and a plugin declares a suite in the same way.
+A suite (`--datasets suite:NAME`) is a function that returns names of datasets, as in `datasets/built_in_suites.py`.
 """
 
 from __future__ import annotations

@@ -68,7 +68,40 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input of all seeds) are raised.
     """
     with at_work(cell, environment) as machine:
-        return _compute(cell, seeds, environment, machine, on_epoch)
+        declared = METHODS.get(cell.method)
+        with restored(f"method {cell.method}"):
+            method = declared(read_params(declared.Params, cell.params, owner=cell.method))
+        facts = cell_facts(cell)  # before training, which later edits of the sources do not affect
+        clock = time.perf_counter()
+        tasks, results = dict[int, Task](), list[SeedResult]()
+        for seed in seeds:
+            try:
+                tasks[seed] = make_task(cell, seed, method.supervision, environment.data_dir)
+            except DataError:  # of all seeds
+                raise
+            except LLPBenchError as error:
+                results.append(SeedResult(seed, "failed", str(error), members=0))
+        data_seconds = (time.perf_counter() - clock) / len(seeds)
+        if isinstance(method, DirectMethod):
+            for seed, task in tasks.items():
+                Machine().reset_peak_memory()
+                with restored(f"method {cell.method}"):
+                    # a new object: state of one seed would leak, since its training rows are test rows of another
+                    results.append(fit_direct(declared(method.params), seed, task))
+        elif tasks:
+            keep = environment.predictions is not None
+            machine, most, pretrain = prepared(cell, tasks, environment, machine, on_epoch)
+            most = most and max(most // cell.ensemble, 1)
+            for group in populations(tasks, (cell.protocol or Protocol()).bags_per_step, most):
+                results += _train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
+        shared = {**facts, "hardware": machine.hardware(environment.threads, cell.precision)}
+        records = {each.seed: each.record(cell, tasks.get(each.seed), data_seconds, shared) for each in results}
+        if environment.predictions is not None:
+            classes = load_table(cell.dataset, environment.data_dir).classes
+            for seed, predicted in ((each.seed, each.predicted) for each in results if each.status == "ok"):
+                file = Path(environment.predictions) / f"{cell.run_id(seed)}.parquet"
+                _keep_predictions(file, predicted, tasks[seed], classes, records[seed]["finished"])
+        return [*records.values()]
 
 
 @contextmanager
@@ -100,48 +133,6 @@ def limit_threads(number: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
-
-
-def _compute(
-    cell: Cell, seeds: Sequence[int], environment: Environment, machine: Machine, on_epoch: _OnEpoch
-) -> list[Record]:
-    declared = METHODS.get(cell.method)
-    with restored(f"method {cell.method}"):
-        method = declared(read_params(declared.Params, cell.params, owner=cell.method))
-    facts = cell_facts(cell)  # before training, which later edits of the sources do not affect
-    clock = time.perf_counter()
-    tasks, results = dict[int, Task](), list[SeedResult]()
-    for seed in seeds:
-        try:
-            tasks[seed] = make_task(cell, seed, method.supervision, environment.data_dir)
-        except DataError:  # of all seeds
-            raise
-        except LLPBenchError as error:
-            results.append(SeedResult(seed, "failed", str(error), members=0))
-    data_seconds = (time.perf_counter() - clock) / len(seeds)
-    if isinstance(method, DirectMethod):
-        for seed, task in tasks.items():
-            Machine().reset_peak_memory()
-            with restored(f"method {cell.method}"):
-                # a new object: state from one seed would leak, since its training rows are test rows of another seed
-                results.append(fit_direct(declared(method.params), seed, task))
-    elif tasks:
-        keep = environment.predictions is not None
-        machine, most, pretrain = prepared(cell, tasks, environment, machine, on_epoch)
-        most = most and max(most // cell.ensemble, 1)
-        for group in populations(tasks, (cell.protocol or Protocol()).bags_per_step, most):
-            results += _train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
-    shared = {**facts, "hardware": machine.hardware(environment.threads, cell.precision)}
-    records = {each.seed: each.record(cell, tasks.get(each.seed), data_seconds, shared) for each in results}
-    if environment.predictions is not None:
-        classes = load_table(cell.dataset, environment.data_dir).classes
-        for seed, predicted in ((each.seed, each.predicted) for each in results if each.status == "ok"):
-            file = Path(environment.predictions) / f"{cell.run_id(seed)}.parquet"
-            try:
-                _keep_predictions(file, predicted, tasks[seed], classes, records[seed]["finished"])
-            except LLPBenchError as error:  # the result must not be lost with its prediction file
-                LOG.warning("%s", error)
-    return [*records.values()]
 
 
 def prepared(
@@ -360,7 +351,7 @@ def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Seq
     """Write a parquet file with one row for each validation and test row of a task.
 
     Columns: `row` (index in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. The attribute
-    `finished` is that of the record. Raises `LLPBenchError` if the file cannot be written.
+    `finished` is that of the record. If the file cannot be written, only logs this: the result must not be lost.
     """
     from pandas import Categorical, DataFrame, concat
 
@@ -384,5 +375,7 @@ def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Seq
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, content.getvalue())
     except OSError as error:
-        what = f"predictions cannot be written to {str(file)!r}: {error.strerror or error}"
-        raise LLPBenchError(f"{what}. Make room, or leave out --save-predictions.") from error
+        why = error.strerror or error
+        LOG.warning(
+            "predictions cannot be written to %r: %s. Make room, or leave out --save-predictions.", str(file), why
+        )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from llpbench.core.bags import Bags, FloatArray, Holdout, Rows, Schema, Task
 from llpbench.core.cell import Average, Cell, Protocol
@@ -131,22 +131,22 @@ def _build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str)
     return network
 
 
-def _fixed(method: Method) -> dict[str, Any]:
-    """Return the attributes of a method that must be equal for all members of a population.
+def _fixed(method: Method, network: nn.Module) -> dict[str, Any]:
+    """Return the attributes of a method and its modules that must be equal for all members of a population.
 
-    These are hyperparameters except continuous ones, and attributes that `__init__` sets. Rates of phases may differ.
+    These are hyperparameters except continuous ones, what `__init__` sets except rates of phases, and what modules have
+    beside parameters and buffers.
     """
     free = {*continuous(type(method.params))} - {"dropout"}  # which the modules of the first member have
     params = {name: value for name, value in asdict(method.params).items() if name not in free}
     others = {name: value for name, value in vars(method).items() if name not in ("params", "phases")}
-    return {**params, **others, "phases": tuple(replace(phase, rate=1.0) for phase in method.phases)}
-
-
-def _attributes(network: Network) -> dict[str, Any]:
-    """Return what the modules of a network keep beside parameters and buffers, by name."""
-    kinds = (int, float, str, tuple, list, np.ndarray, Tensor, MethodParams)
     named = ((f"{place}.{name}", each) for place, one in network.named_modules() for name, each in vars(one).items())
-    return {name: value for name, value in named if isinstance(value, kinds)}
+    modules = {name: value for name, value in named if isinstance(value, _COMPARED)}
+    return {**params, **others, **modules, "phases": tuple(replace(phase, rate=1.0) for phase in method.phases)}
+
+
+_COMPARED = int | float | str | tuple | list | np.ndarray | Tensor | MethodParams
+"""types of attributes of modules that are compared; others, such as functions, have no useful equality"""
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -184,9 +184,9 @@ class Cohort:
         self.method: Method = members[0].method
         self.schema = tasks[0].schema
         networks = [_build_network(member, build_encoder, purpose) for member in members]
-        for settings in ([_fixed(member.method) for member in members], [*map(_attributes, networks)]):
-            if not all(_alike(settings[0], each) for each in settings):
-                raise ValueError("members that differ in more than numbers cannot train together")
+        fixed = [_fixed(member.method, network) for member, network in zip(members, networks, strict=True)]
+        if not all(_alike(fixed[0], each) for each in fixed):
+            raise ValueError("members that differ in more than numbers cannot train together")
         self.stack = Stack(networks, device)
         self.map = MemberMap(self.stack.template, self.method)
         self.outcomes = [Outcome() for _ in members]

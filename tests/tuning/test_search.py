@@ -256,7 +256,7 @@ def test_built_in_methods_train_trials_jointly(name: str) -> None:
     for searched, search in ranges(declared.Params).items():
         if isinstance(search, Uniform):
             one, other = (declared(declared.Params(**{searched: end})) for end in (search.low, search.high))
-            assert _alike(_fixed(one), _fixed(other)), searched
+            assert _alike(*(_fixed(each, torch.nn.Module()) for each in (one, other))), searched
 
 
 class Derived(DLLP):
