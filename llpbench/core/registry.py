@@ -96,7 +96,8 @@ def _source_hash(target: Any) -> str:
     """Return the hash of a class's or function's file, or of its notebook cell, as registration has found them."""
     file = getattr(module := sys.modules.get(target.__module__), "__file__", None)
     if file is not None and Path(file).is_file():
-        return f"file:{_hash(vars(module).get('__content__') or Path(file).read_bytes())}"
+        content = vars(module).get("__content__") or Path(file).read_bytes()
+        return f"file:{hashlib.sha256(content).hexdigest()[:DIGITS]}"
     parts = [target, *(vars(target).values() if isinstance(target, type) else ())]
     functions = (getattr(part, "__func__", part) for part in parts)
     names = (function.__code__.co_filename for function in functions if hasattr(function, "__code__"))
@@ -106,11 +107,7 @@ def _source_hash(target: Any) -> str:
             f"the source of {target.__qualname__!r} is unknown, so its stale results could not be detected. "
             "Put it into a file, and load it with --plugin."
         )
-    return f"cell:{_hash(text.encode())}"
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:DIGITS]
+    return f"cell:{hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}"
 
 
 def _modules_of(package: str) -> Iterator[tuple[str, Path]]:
@@ -436,7 +433,7 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
             if twin.is_file() and twin != file and re.search(rf"\b(from|import) +{other}\b".encode(), content):
                 raise LLPBenchError(f"two modules beside plugins are {other!r}: {file} and {twin}. Rename one.")
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if spec is None:
         raise LLPBenchError(f"plugin {str(path)!r} cannot be imported. Give the path of a .py file.")
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # for modules beside the file

@@ -443,11 +443,10 @@ def dispute(records: Sequence[Record]) -> str:
 
 def _mixtures(records: Iterable[Record]) -> Iterator[str]:
     """Yield a line for each method with cells whose runs are of different versions."""
-    versions = defaultdict[tuple[str, str, str], set[str]](set)
+    versions = defaultdict[tuple[str, str, str], set[str | None]](set)
     for record in records:
         for part, version in record["versions"].items():
-            if version is not None:  # else unknown
-                versions[record["spec"]["method"], part, record["cell"]].add(version)
+            versions[record["spec"]["method"], part, record["cell"]] |= {version} - {None}  # None: unknown
     for (method, part), cells in Counter(name[:2] for name, known in versions.items() if len(known) > 1).items():
         yield f"{method}: {plural(cells, 'cell')} with runs of different versions of {part}. Repeat the older runs."
 

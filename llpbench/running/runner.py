@@ -302,11 +302,7 @@ def _require_device(settings: Settings) -> None:
     """Raise `LLPBenchError` once, instead of in every cell, if device, precision, threads or compiler are missing."""
     if settings.threads > 1 and settings.ray_address is None and settings.threads > (cpus := Resources.of("cpu").cpus):
         raise LLPBenchError(f"--threads {settings.threads} is more than this machine's {cpus} CPU cores. Give fewer.")
-    from llpbench.training.device import (
-        compiler_exists,  # torch
-        pick_device,
-        pick_precision,
-    )
+    from llpbench.training.device import compiler_exists, pick_device, pick_precision  # torch
 
     device = pick_device(settings.device)
     pick_precision(settings.precision, device)

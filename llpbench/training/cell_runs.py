@@ -22,7 +22,7 @@ from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
 from llpbench.core.errors import DataError, HookError, LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.global_state import restored
-from llpbench.core.method import DirectMethod, Method, Predictor
+from llpbench.core.method import DirectMethod, Method
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.ranges import read_params
 from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, ROUNDING, CriterionResult, Record, Status
@@ -300,11 +300,15 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
             what = f"must return a predictor, a function of rows, got {type(predictor).__name__}"
             raise HookError.of(method, "fit", what)
         fitted = time.perf_counter()
-        proba = [_proba_of(predictor, rows, task) for rows in (task.validation.rows, task.test.rows)]
+
+        def proba_of(rows: Rows) -> FloatArray:
+            return probabilities(predictor(rows), len(rows.numeric), task.schema.classes)
+
+        proba = [proba_of(rows) for rows in (task.validation.rows, task.test.rows)]
         validation: dict[str, float | None] = {**holdout_criteria(proba[0], task.validation)}
         if method.supervision == "validation":
             validation = {name: None for name in validation if CRITERIA[name].regime == "fine"}
-        of_train = _proba_of(predictor, task.bags.rows, task) if task.test_bags is not None else proba[1][:0]
+        of_train = proba_of(task.bags.rows) if task.test_bags is not None else proba[1][:0]
         evaluation = full_verdict(task, proba[1], of_train)
     except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
         status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
@@ -325,11 +329,6 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         memory_mb=Machine().peak_memory_mb(),
         predicted={name: {"validation": proba[0], "test": proba[1]} for name in validation},
     )
-
-
-def _proba_of(predictor: Predictor, rows: Rows, task: Task) -> FloatArray:
-    """Return a direct method's predictions for rows, checked by `probabilities`."""
-    return probabilities(predictor(rows), len(rows.numeric), task.schema.classes)
 
 
 def probabilities(proba: object, rows: int, classes: int) -> FloatArray:

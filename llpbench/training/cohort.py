@@ -145,7 +145,7 @@ def _fixed(method: Method, network: nn.Module) -> dict[str, Any]:
     return {**params, **others, **modules, "phases": tuple(replace(phase, rate=1.0) for phase in method.phases)}
 
 
-_COMPARED = int | float | str | tuple | list | np.ndarray | Tensor | MethodParams
+_COMPARED = (int, float, str, tuple, list, np.ndarray, Tensor, MethodParams)
 """types of attributes of modules that are compared; others, such as functions, have no useful equality"""
 
 

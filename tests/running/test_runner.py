@@ -510,7 +510,7 @@ def test_runs_without_plugin_are_not_stale(again, bench: Path, llpbench: LLPBenc
     again()
     assert stale_reasons(records(bench)) == {}
     first, *others = changed = records(bench)
-    older = {**first, "data": {**first["data"], "fingerprint": "another table"}, "finished": "2020-01-01"}
+    older: Any = {**first, "data": {**first["data"], "fingerprint": "another table"}, "finished": "2020-01-01"}
     assert stale_reasons([older, *others]).keys() == {first["run"]}
     for record in changed:
         record["versions"]["method"] = "1"
