@@ -138,7 +138,7 @@ def _read_entries(module: str, file: Path, kind: str) -> list[Entry]:
                         facts["kind"] = _kind_of(getattr(base, "id", "") for base in node.bases)  # type: ignore[attr-defined]
                 except ValueError:
                     return []
-                summary = _first_line(ast.get_docstring(node, clean=False))  # type: ignore[arg-type]
+                summary = (ast.get_docstring(node) or "").partition("\n")[0]  # type: ignore[arg-type]
                 entries.append(Entry(kind, name, summary, facts, f"{file}:{node.lineno}", module))
     mentions = re.findall(rf"\bregister(?:_{kind})?\b", text)
     return entries if len(mentions) == len(entries) + 1 else []
@@ -151,10 +151,6 @@ def _kind_of(bases: Iterable[str]) -> str:
     if not found:
         raise ValueError("no method")
     return found[0]
-
-
-def _first_line(doc: str | None) -> str:
-    return (doc or "").strip().split("\n")[0]
 
 
 def _place_of(target: Any) -> str:
@@ -222,7 +218,8 @@ class Registry:
         def decorate(target: T) -> T:
             facts_of = {**self.defaults, **facts, **self.derived(target)}
             place, module = _place_of(target), target.__module__
-            entry = Entry(self.kind, name, _first_line(target.__doc__), facts_of, place, module, target)
+            summary = (target.__doc__ or "").strip().partition("\n")[0]
+            entry = Entry(self.kind, name, summary, facts_of, place, module, target)
             entry.local = not (_loading or module.startswith("llpbench."))
             self._add(entry)
             with contextlib.suppress(LLPBenchError):
@@ -310,18 +307,15 @@ class Registry:
                 if not entries:
                     importlib.import_module(module)
             # built-in entries by name, whatever was imported first; plugins follow
-            order = {name: (0, name) if self._is_builtin(entry) else (1, "") for name, entry in self._entries.items()}
-            self._entries = {name: self._entries[name] for name in sorted(order, key=lambda name: order[name])}
+            built_in = sorted(name for name, one in self._entries.items() if one.module.startswith(f"{self.package}."))
+            self._entries = {name: self._entries[name] for name in dict.fromkeys([*built_in, *self._entries])}
             if not _entry_points_read:
                 _entry_points_read.append(True)
                 _load_entry_points()
         return self._entries
 
-    def _is_builtin(self, entry: Entry) -> bool:
-        return entry.module.startswith(self.package + ".")
-
     def _add(self, entry: Entry) -> None:
-        if self.lazy and self._is_builtin(entry):
+        if self.lazy and entry.module.startswith(f"{self.package}."):
             self._index()  # first, so that the imported file completes its indexed entry instead of adding a second one
         known = self._entries.get(entry.name)
         again = known is not None and _is_typed_again(known, entry)
@@ -441,7 +435,7 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         with _importing(path.name, name, repr(str(path)), "Fix the file."):
-            vars(module)["__content__"] = content  # what is executed is hashed, even if the file is edited meanwhile
+            vars(module)["__content__"] = content  # for the version, even if the file is edited meanwhile
             exec(compile(content, path, "exec", dont_inherit=True), vars(module))
     except BaseException:
         _forget(_beside(path, before))  # a fixed file registers them again

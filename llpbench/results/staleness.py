@@ -15,10 +15,10 @@ WhyStale = Callable[[Any], str]
 """returns why a record is stale, in one line; "" if it is current, or if its plugin is not loaded"""
 
 
-def comparison(records: Iterable[Record | TuningRecord]) -> WhyStale:
+def comparison(records: Iterable[Any]) -> WhyStale:
     """Return a function that compares records with the loaded code, and their data with the newest of `records`."""
-    by_time = sorted(records, key=itemgetter("finished"))
-    tables = {record["spec"]["dataset"]: table for record in by_time if (table := _table(record))}
+    by_time = sorted((record for record in records if record.get("data")), key=itemgetter("finished"))
+    tables = {record["spec"]["dataset"]: record["data"]["fingerprint"] for record in by_time}
 
     @cache
     def today(method: str, dataset: str, bagging: str, encoder: str | None) -> Mapping[str, str | None] | None:
@@ -27,14 +27,14 @@ def comparison(records: Iterable[Record | TuningRecord]) -> WhyStale:
         except LLPBenchError:
             return None
 
-    def why(record: Record | TuningRecord) -> str:
+    def why(record: Any) -> str:
         spec: Mapping[str, Any] = record["spec"].get("cell", record["spec"])
         versions = today(spec["method"], spec["dataset"], spec["bagging"], spec["encoder"])
         if versions is None:
             return ""
-        table, is_declared = _table(record), ":" not in (versions["dataset"] or ":")
-        other = "" if is_declared or table in ("", tables.get(spec["dataset"])) else "newer runs have other data"
-        return "; ".join(filter(None, (_difference(record, versions), other)))
+        is_declared, newest = ":" not in (versions["dataset"] or ":"), tables.get(spec["dataset"])
+        other = "newer runs have other data" if record.get("data", {}).get("fingerprint", newest) != newest else ""
+        return "; ".join(filter(None, (_difference(record, versions), "" if is_declared else other)))
 
     return why
 
@@ -44,11 +44,6 @@ def stale_reasons(records: Iterable[Record | TuningRecord]) -> dict[str, str]:
     why = comparison(records := [*records])
     reasons = ((str(record.get("run") or record.get("tuning")), why(record)) for record in records)
     return {name: reason for name, reason in reasons if reason}
-
-
-def _table(record: Any) -> str:
-    """Return the fingerprint of the table of a run; "" for a failed one and for a search."""
-    return str(record.get("data", {}).get("fingerprint", ""))
 
 
 def _difference(record: Record | TuningRecord, today: Mapping[str, str | None]) -> str:

@@ -79,9 +79,8 @@ def chosen_by_all(outcomes: Sequence[Outcome]) -> list[str]:
 class Rungs(typing.Protocol):
     """A rule that stops members after some epochs of the first judged stage."""
 
-    @property
-    def criterion(self) -> Criterion:
-        """The criterion that compares members."""
+    criterion: Criterion
+    """criterion that compares members"""
 
     def leaving(self, epochs: int, values: Mapping[int, float]) -> set[int]:
         """Return the members to stop after `epochs`, given each member's best value of the criterion."""

@@ -16,7 +16,7 @@ import pytest
 import torch
 from small import toy_task
 
-from llpbench.core.bags import BaggedRows, FloatArray, Task
+from llpbench.core.bags import BaggedRows, FloatArray
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS
 from llpbench.core.errors import LLPBenchError
@@ -251,13 +251,10 @@ def test_wrong_result_of_fit_is_failed_record(monkeypatch: pytest.MonkeyPatch, f
 
 
 def test_seed_without_task_spares_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refusing(cell: Cell, seed: int, *given: Any) -> Task:
-        if seed == 1:
-            raise LLPBenchError("too few bags")
-        return make_task(cell, seed, *given)
-
-    monkeypatch.setattr(compute, "make_task", refusing)
-    records = run_cell(make_cell("bag-mean-linear", "tiny", bag_size=16), [0, 1, 2], Environment(device="cpu"))
+    cell = make_cell("bag-mean-linear", "tiny", bag_size=16)
+    task = make_task(cell, 0, "bags", None)
+    monkeypatch.setattr(compute, "make_task", Mock(side_effect=[task, LLPBenchError("too few bags"), task]))
+    records = run_cell(cell, [0, 1, 2], Environment(device="cpu"))
     assert {record["seed"]: record["reason"] for record in records} == {0: "", 1: "too few bags", 2: ""}
 
 
