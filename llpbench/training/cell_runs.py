@@ -374,7 +374,4 @@ def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Seq
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, content.getvalue())
     except OSError as error:
-        why = error.strerror or error
-        LOG.warning(
-            "predictions cannot be written to %r: %s. Make room, or leave out --save-predictions.", str(file), why
-        )
+        LOG.warning("%s cannot be written: %s. Make room, or leave out --save-predictions.", file, error.strerror)

@@ -139,13 +139,10 @@ def _fixed(method: Method, network: nn.Module) -> dict[str, Any]:
     free = {*continuous(type(method.params))} - {"dropout"}  # which the modules of the first member have
     params = {name: value for name, value in asdict(method.params).items() if name not in free}
     others = {name: value for name, value in vars(method).items() if name not in ("params", "phases")}
+    kinds = (int, float, str, tuple, list, np.ndarray, Tensor, MethodParams)  # functions are never equal
     named = ((f"{place}.{name}", each) for place, one in network.named_modules() for name, each in vars(one).items())
-    modules = {name: value for name, value in named if isinstance(value, _COMPARED)}
+    modules = {name: value for name, value in named if isinstance(value, kinds)}
     return {**params, **others, **modules, "phases": tuple(replace(phase, rate=1.0) for phase in method.phases)}
-
-
-_COMPARED = (int, float, str, tuple, list, np.ndarray, Tensor, MethodParams)
-"""types of attributes of modules that are compared; others, such as functions, have no useful equality"""
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

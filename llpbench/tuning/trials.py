@@ -108,10 +108,9 @@ class Bench:
         return population.train(self.on_epoch, rungs=halving, regimes=(self.tuning.regime,))
 
     def _fit(self, trial: Trial) -> Trial:
-        """Fit a direct method, and judge it on the validation rows."""
+        """Fit a direct method to a copy of the task, which it may change, and judge it on the validation rows."""
         clock = time.perf_counter()
         with restored(f"method {self.tuning.cell.method}"):
-            # a copy, which the method may change
             result = fit_direct(_method(self.tuning.cell, trial.params), self.tuning.seed, deepcopy(self.task))
         values = {name: one["validation"] for name, one in result.results.items()}
         seconds = time.perf_counter() - clock

@@ -94,9 +94,6 @@ def test_hyperparameters_are_read_from_text(name: str, text: str, value: object)
     for switch in ("true", True):
         cell = cell_of(pretraining="bag", pretraining_params={"projection": switch})
         assert cell.pretraining_params["projection"] is True
-
-
-def test_choice_of_tuples_survives_json() -> None:
     layers = (64, (2, 1))
     assert read_value("layers", json.loads(json.dumps(layers)), Annotated[tuple, Choice((64,), layers)]) == layers
 
