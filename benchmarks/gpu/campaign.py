@@ -102,7 +102,9 @@ def _wanted(
     names = dict.fromkeys(cell.dataset for cell in every)
     absent = [name for name in names if locate(dataset_spec(name), data_dir) is None]
     here = [cell for cell in every if cell.dataset not in absent]
-    plan = Plan.of(map(Planned, map(resolver(), here)), range(sizes.seeds), records, why_stale=comparison())
+    plan = Plan.of(
+        map(Planned, map(resolver(), here)), range(sizes.seeds), records, why_stale=comparison(records.values())
+    )
     return {each.cell.id: each for each in plan.cells}, absent
 
 

@@ -16,8 +16,10 @@ from llpbench.conformance.subject import USUAL, InapplicableError, Subject, requ
 from llpbench.core.bags import IntArray, Rows, Schema, Task
 from llpbench.core.cell import is_without_labels
 from llpbench.core.errors import DataError
+from llpbench.core.method import MethodParams
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS, Entry
 from llpbench.core.tables import Assignment, PublishedBags, Table
 from llpbench.data.baggings import OWN_SIZES, format_bagging, is_sized, needed_options, options_of, parse_bagging
@@ -94,6 +96,7 @@ def _declaration_of_encoder(subject: _EncoderSubject) -> str:
     for fact in ("learning_rate", "hidden"):
         stated = isinstance(subject.entry.facts.get(fact), int | float)
         require(stated, f"methods use its {fact}: @register_encoder({subject.name!r}, learning_rate=1e-3, hidden=64)")
+        read_params(MethodParams, {fact: subject.entry.facts[fact]}, owner=f"encoder {subject.name}")
     sizes = getattr(subject.encoder, "Params", None)
     whole = isinstance(sizes, type) and is_dataclass(sizes) and sizes.__dataclass_params__.frozen  # type: ignore[attr-defined]
     require(whole, "it needs `Params`, a @dataclass(frozen=True) of its sizes, empty if it has none")

@@ -13,6 +13,7 @@ Values on a logarithmic scale must be above 0, unless `AtLeast(0.0)` also allows
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -154,8 +155,8 @@ def read_params(params: type[T], values: Mapping[str, Any], owner: str) -> T:
 
 
 def _is_meant(choice: Any, value: Any) -> bool:
-    """Return whether a value or text means a choice: `true`, `none` and `0.10` are accepted."""
-    if str(choice).lower() == str(value).lower():
+    """Return whether a value or text means a choice: `true`, `none` and `0.10` are accepted, and a tuple as a list."""
+    if str(choice).lower() == str(value).lower() or json.dumps(choice, default=str) == json.dumps(value, default=str):
         return True
     number = isinstance(choice, int | float) and not isinstance(choice, bool)
     try:

@@ -93,13 +93,11 @@ class Entry:
 
 @cache
 def _source_hash(target: Any) -> str:
-    """Return the hash of a class's or function's file, or of its notebook cell.
-
-    It is computed once, so that edits during a run do not affect it.
-    """
-    file = getattr(sys.modules.get(target.__module__), "__file__", None)
+    """Return the hash of a class's or function's file, or of its notebook cell, as registration has found them."""
+    file = getattr(module := sys.modules.get(target.__module__), "__file__", None)
     if file is not None and Path(file).is_file():
-        return f"file:{_hash(Path(file).read_bytes())}"
+        content = vars(module).get("__content__") or Path(file).read_bytes()
+        return f"file:{hashlib.sha256(content).hexdigest()[:DIGITS]}"
     parts = [target, *(vars(target).values() if isinstance(target, type) else ())]
     functions = (getattr(part, "__func__", part) for part in parts)
     names = (function.__code__.co_filename for function in functions if hasattr(function, "__code__"))
@@ -109,11 +107,7 @@ def _source_hash(target: Any) -> str:
             f"the source of {target.__qualname__!r} is unknown, so its stale results could not be detected. "
             "Put it into a file, and load it with --plugin."
         )
-    return f"cell:{_hash(text.encode())}"
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:DIGITS]
+    return f"cell:{hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}"
 
 
 def _modules_of(package: str) -> Iterator[tuple[str, Path]]:
@@ -144,7 +138,7 @@ def _read_entries(module: str, file: Path, kind: str) -> list[Entry]:
                         facts["kind"] = _kind_of(getattr(base, "id", "") for base in node.bases)  # type: ignore[attr-defined]
                 except ValueError:
                     return []
-                summary = _first_line(ast.get_docstring(node, clean=False))  # type: ignore[arg-type]
+                summary = (ast.get_docstring(node) or "").partition("\n")[0]  # type: ignore[arg-type]
                 entries.append(Entry(kind, name, summary, facts, f"{file}:{node.lineno}", module))
     mentions = re.findall(rf"\bregister(?:_{kind})?\b", text)
     return entries if len(mentions) == len(entries) + 1 else []
@@ -157,10 +151,6 @@ def _kind_of(bases: Iterable[str]) -> str:
     if not found:
         raise ValueError("no method")
     return found[0]
-
-
-def _first_line(doc: str | None) -> str:
-    return (doc or "").strip().split("\n")[0]
 
 
 def _place_of(target: Any) -> str:
@@ -228,9 +218,12 @@ class Registry:
         def decorate(target: T) -> T:
             facts_of = {**self.defaults, **facts, **self.derived(target)}
             place, module = _place_of(target), target.__module__
-            entry = Entry(self.kind, name, _first_line(target.__doc__), facts_of, place, module, target)
+            summary = (target.__doc__ or "").strip().partition("\n")[0]
+            entry = Entry(self.kind, name, summary, facts_of, place, module, target)
             entry.local = not (_loading or module.startswith("llpbench."))
             self._add(entry)
+            with contextlib.suppress(LLPBenchError):
+                _ = entry.version  # now, since the file may be edited before the entry is used
             return target
 
         return decorate
@@ -314,18 +307,15 @@ class Registry:
                 if not entries:
                     importlib.import_module(module)
             # built-in entries by name, whatever was imported first; plugins follow
-            order = {name: (0, name) if self._is_builtin(entry) else (1, "") for name, entry in self._entries.items()}
-            self._entries = {name: self._entries[name] for name in sorted(order, key=lambda name: order[name])}
+            built_in = sorted(name for name, one in self._entries.items() if one.module.startswith(f"{self.package}."))
+            self._entries = {name: self._entries[name] for name in dict.fromkeys([*built_in, *self._entries])}
             if not _entry_points_read:
                 _entry_points_read.append(True)
                 _load_entry_points()
         return self._entries
 
-    def _is_builtin(self, entry: Entry) -> bool:
-        return entry.module.startswith(self.package + ".")
-
     def _add(self, entry: Entry) -> None:
-        if self.lazy and self._is_builtin(entry):
+        if self.lazy and entry.module.startswith(f"{self.package}."):
             self._index()  # first, so that the imported file completes its indexed entry instead of adding a second one
         known = self._entries.get(entry.name)
         again = known is not None and _is_typed_again(known, entry)
@@ -425,12 +415,19 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
         del _loaded_plugins[str(path)]
     if str(path) in _loaded_plugins:
         return
-    if not path.is_file():
-        raise LLPBenchError(f"plugin {str(path)!r} is not a file. Give the path of a Python file.")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise LLPBenchError(f"plugin {str(path)!r} is not a file. Give the path of a Python file.") from error
     if name in sys.modules:
         raise LLPBenchError(f"two plugins are {path.name!r}: {sys.modules[name].__file__} and {path}. Rename one.")
+    for plugin, modules in _loaded_plugins.items():
+        for other, (file, _) in modules.items():
+            twin = path.parent / file.relative_to(Path(plugin).parent)
+            if twin.is_file() and twin != file and re.search(rf"\b(from|import) +{other}\b".encode(), content):
+                raise LLPBenchError(f"two modules beside plugins are {other!r}: {file} and {twin}. Rename one.")
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if spec is None:
         raise LLPBenchError(f"plugin {str(path)!r} cannot be imported. Give the path of a .py file.")
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # for modules beside the file
@@ -438,11 +435,13 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         with _importing(path.name, name, repr(str(path)), "Fix the file."):
-            spec.loader.exec_module(module)
+            vars(module)["__content__"] = content  # for the version, even if the file is edited meanwhile
+            exec(compile(content, path, "exec", dont_inherit=True), vars(module))
     except BaseException:
         _forget(_beside(path, before))  # a fixed file registers them again
         raise
-    _loaded_plugins[str(path)] = {each: (file, file.read_bytes()) for each, file in _beside(path, before).items()}
+    files = {each: (file, file.read_bytes()) for each, file in _beside(path, before).items()}
+    _loaded_plugins[str(path)] = files | {name: (path, content)}
 
 
 def _load_entry_points() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llpbench.core.errors import HookError
+from llpbench.core.errors import HookError, LLPBenchError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,7 @@ def fault(error: BaseException, file: str | None = None) -> str:
     traceback goes to the log.
     """
     LOG.debug("What failed:", exc_info=error)
-    if isinstance(error, HookError):  # the message contains the location
+    if isinstance(error, HookError | LLPBenchError):  # the message says everything
         return str(error)
     frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
     mine = [frame for each in (error.__cause__, error) if each for frame in traceback.extract_tb(each.__traceback__)]

@@ -7,9 +7,7 @@ Of undeclared datasets (`openml:ID`, and those of an OpenML suite, `openml-suite
 which columns are categories, identifiers or ignored. The cached file has the target as its last column. The attributes
 of its frame have OpenML's other facts.
 
-Suites are named lists of datasets: `--datasets` takes them as `suite:NAME`. A suite is a function under
-`@register_suite(name)` that returns names of datasets; its docstring describes them in one line. The built-in ones are
-in `datasets/built_in_suites.py`, and a plugin declares a suite in the same way.
+A suite (`--datasets suite:NAME`) is a function that returns names of datasets, as in `datasets/built_in_suites.py`.
 """
 
 from __future__ import annotations
@@ -74,8 +72,9 @@ def load_table(name: str, data_dir: str | Path | None = None, download: bool = T
     """
     spec = dataset_spec(name)
     place = provide(spec, data_dir, download)
-    stat = place.path.stat()
-    key = (spec.name, spec.prepare, str(place.path), stat.st_mtime_ns, stat.st_size)
+    files = [place.path, *([spec.bags.within(spec.folder)] if isinstance(spec.bags, Parquet) else [])]
+    stats = [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files if file.exists()]
+    key = (spec.name, spec.prepare, *stats)
     if key not in _tables:
         _tables[key] = place.read(spec)
     return _tables[key]

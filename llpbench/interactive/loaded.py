@@ -174,9 +174,11 @@ class Results:
 
         from llpbench.running.settings import PREDICTIONS
 
-        for folder in self._folders:
-            if (file := folder / PREDICTIONS / f"{run}.parquet").is_file():
-                return read_parquet(file)
+        finished = next((record["finished"] for record in self.records if record["run"] == run), None)
+        files = (folder / PREDICTIONS / f"{run}.parquet" for folder in self._folders)
+        for frame in map(read_parquet, filter(Path.is_file, files)):
+            if frame.attrs.get("finished", finished) == finished:  # else of an earlier record of the run
+                return frame
         raise LLPBenchError(f"no predictions of {run!r} were saved. Run with save_predictions=True, retry='done'.")
 
     def _board(

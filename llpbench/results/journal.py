@@ -19,7 +19,8 @@ import re
 import shlex
 import stat
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from operator import itemgetter
@@ -33,6 +34,7 @@ from llpbench.core.cell import bagging_text
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import MODE, open_packed, replace_file
 from llpbench.core.record import SCHEMA, Record, TuningRecord
+from llpbench.core.text import plural
 from llpbench.results.lines import DamagedError, OtherSchemaError, read_line, to_line
 
 FILE = "journal.jsonl"
@@ -137,7 +139,7 @@ class Contents:
         settled = {name: settle(sorted(each, key=time) if name in several else each) for name, each in runs.items()}
         if prefer is not None:
             settled = {run: [records[0] if prefer == "first" else records[-1]] for run, records in settled.items()}
-        return cls(settled, tunings, tuple(warnings))
+        return cls(settled, tunings, (*warnings, *_mixtures(records[-1] for records in settled.values())))
 
     @property
     def lines(self) -> bytes:
@@ -437,6 +439,16 @@ def dispute(records: Sequence[Record]) -> str:
         f"test {apart.metric.upper()} {shown}; "
         f"{'the last one counts' if agree(records) else f'{how}, so none counts {prefer}'}"
     )
+
+
+def _mixtures(records: Iterable[Record]) -> Iterator[str]:
+    """Yield a line for each method with cells whose runs are of different versions."""
+    versions = defaultdict[tuple[str, str, str], set[str | None]](set)
+    for record in records:
+        for part, version in record["versions"].items():
+            versions[record["spec"]["method"], part, record["cell"]] |= {version} - {None}  # None: unknown
+    for (method, part), cells in Counter(name[:2] for name, known in versions.items() if len(known) > 1).items():
+        yield f"{method}: {plural(cells, 'cell')} with runs of different versions of {part}. Repeat the older runs."
 
 
 def _code(record: Record | TuningRecord) -> tuple[int, dict[str, str | None]]:

@@ -1,9 +1,10 @@
-"""Stale results: those made by other code than today's, according to the versions in each record."""
+"""Stale results: those made by other code than today's, or from other data than newer results, as records say."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 from llpbench.core.errors import LLPBenchError
@@ -14,8 +15,10 @@ WhyStale = Callable[[Any], str]
 """returns why a record is stale, in one line; "" if it is current, or if its plugin is not loaded"""
 
 
-def comparison() -> Callable[[Record | TuningRecord], str]:
-    """Return a function that compares records with the loaded code."""
+def comparison(records: Iterable[Any]) -> WhyStale:
+    """Return a function that compares records with the loaded code, and their data with the newest of `records`."""
+    by_time = sorted((record for record in records if record.get("data")), key=itemgetter("finished"))
+    tables = {record["spec"]["dataset"]: record["data"]["fingerprint"] for record in by_time}
 
     @cache
     def today(method: str, dataset: str, bagging: str, encoder: str | None) -> Mapping[str, str | None] | None:
@@ -24,17 +27,21 @@ def comparison() -> Callable[[Record | TuningRecord], str]:
         except LLPBenchError:
             return None
 
-    def why(record: Record | TuningRecord) -> str:
+    def why(record: Any) -> str:
         spec: Mapping[str, Any] = record["spec"].get("cell", record["spec"])
         versions = today(spec["method"], spec["dataset"], spec["bagging"], spec["encoder"])
-        return "" if versions is None else _difference(record, versions)
+        if versions is None:
+            return ""
+        is_declared, newest = ":" not in (versions["dataset"] or ":"), tables.get(spec["dataset"])
+        other = "newer runs have other data" if record.get("data", {}).get("fingerprint", newest) != newest else ""
+        return "; ".join(filter(None, (_difference(record, versions), "" if is_declared else other)))
 
     return why
 
 
 def stale_reasons(records: Iterable[Record | TuningRecord]) -> dict[str, str]:
     """Return why runs and searches are stale, by id, without current ones."""
-    why = comparison()
+    why = comparison(records := [*records])
     reasons = ((str(record.get("run") or record.get("tuning")), why(record)) for record in records)
     return {name: reason for name, reason in reasons if reason}
 

@@ -126,7 +126,7 @@ class Plan:
     @classmethod
     def of_run(cls, settings: Settings, cells: list[Resolved], contents: Contents) -> Plan:
         """Return the plan of cells, their searches, and the cells that finished searches have selected."""
-        why_stale = comparison()
+        why_stale = comparison([*contents.records.values(), *contents.tunings.values()])
         tunings = [Planned(one, tuning) for one, tuning in _tunings_of(settings, cells)]
         searches = cls.of(tunings, (), contents.tunings, repeat=settings.repeat, why_stale=why_stale)
         chosen = (
@@ -323,15 +323,10 @@ def _all_cells(settings: Settings) -> Iterator[Cell]:
     choices = _choices(settings)
     params = _params(settings, choices["method"])
     of_pretraining = _grid(settings.set.get("pretraining", {}))
+    shared: dict[str, Any] = {"protocol": settings.protocol, "max_bags": settings.max_bags}
     for parts in _grid(choices):
         for of_method, pretraining_params in itertools.product(_grid(params.get(parts["method"], {})), of_pretraining):
-            yield make_cell(
-                **parts,
-                protocol=settings.protocol,
-                params=of_method,
-                pretraining_params=pretraining_params,
-                max_bags=settings.max_bags,
-            )
+            yield make_cell(**parts, **shared, params=of_method, pretraining_params=pretraining_params)
 
 
 def _grid(values: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import importlib.util
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from llpbench.core.cell import Epoch
@@ -152,30 +152,22 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
         display.say(f"time is up: {plural(left, 'run')} left. Run the same command again to continue.", warning=True)
 
 
+@dataclass
 class _RunListener(Listener):
     """Executor listener: writes records, updates estimates and display, and adds jobs that follow or are retried."""
 
-    def __init__(
-        self,
-        journal: Journal,
-        estimator: Estimator,
-        schedule: Schedule,
-        display: Display,
-        slots: int,
-        following_jobs: Callable[[TuningRecord], list[Job]],
-    ) -> None:
-        """`following_jobs`: returns the jobs that follow from the result of a search."""
-        self._following_jobs = following_jobs
-        self._journal = journal
-        self._estimator = estimator
-        self._schedule = schedule
-        self._display = display
-        self._slots = slots
-        self._running: dict[str, tuple[Job, float]] = {}
-        """Running jobs with the moments of their start, by id."""
-        self._done: set[str] = set()
-        """Ids of cells that have run."""
-        self._next_estimate = -math.inf
+    _journal: Journal
+    _estimator: Estimator
+    _schedule: Schedule
+    _display: Display
+    _slots: int
+    _following_jobs: Callable[[TuningRecord], list[Job]]
+    """Returns the jobs that follow from the result of a search."""
+    _running: dict[str, tuple[Job, float]] = field(default_factory=dict)
+    """Running jobs with the moments of their start, by id."""
+    _done: set[str] = field(default_factory=set)
+    """Ids of cells that have run."""
+    _next_estimate: float = -math.inf
 
     @property
     def remaining(self) -> float:
@@ -283,7 +275,7 @@ def _following_jobs(settings: Settings, plan: Plan, journal: Journal, record: Tu
     start = plan.tunings[record["tuning"]].resolved
     following = [Planned(start._replace(cell=cell)) for cell in Plan.chosen_cells(record)]
     known = journal.contents.records
-    return Plan.of(following, settings.seeds, known, repeat=settings.repeat, why_stale=comparison()).jobs
+    return Plan.of(following, settings.seeds, known, repeat=settings.repeat, why_stale=comparison(known.values())).jobs
 
 
 def _estimator(settings: Settings, records: Mapping[str, Record]) -> Estimator:
@@ -310,11 +302,7 @@ def _require_device(settings: Settings) -> None:
     """Raise `LLPBenchError` once, instead of in every cell, if device, precision, threads or compiler are missing."""
     if settings.threads > 1 and settings.ray_address is None and settings.threads > (cpus := Resources.of("cpu").cpus):
         raise LLPBenchError(f"--threads {settings.threads} is more than this machine's {cpus} CPU cores. Give fewer.")
-    from llpbench.training.device import (
-        compiler_exists,  # torch
-        pick_device,
-        pick_precision,
-    )
+    from llpbench.training.device import compiler_exists, pick_device, pick_precision  # torch
 
     device = pick_device(settings.device)
     pick_precision(settings.precision, device)

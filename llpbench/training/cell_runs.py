@@ -19,10 +19,10 @@ import torch
 from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Average, Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
-from llpbench.core.errors import HookError, LLPBenchError
+from llpbench.core.errors import DataError, HookError, LLPBenchError
 from llpbench.core.files import replace_file
 from llpbench.core.global_state import restored
-from llpbench.core.method import DirectMethod, Method, Predictor
+from llpbench.core.method import DirectMethod, Method
 from llpbench.core.metrics import holdout_criteria
 from llpbench.core.ranges import read_params
 from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, ROUNDING, CriterionResult, Record, Status
@@ -64,11 +64,44 @@ _NOTHING_CHOSEN = (
 def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: _OnEpoch = None) -> list[Record]:
     """Train and judge all seeds of a cell; return one record for each seed.
 
-    All seeds train as one population; direct methods are fitted one by one. Errors in a method become records with
-    status `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input) are raised.
+    All seeds train as one population; direct methods are fitted one by one. Errors of a seed become records with status
+    `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input of all seeds) are raised.
     """
     with at_work(cell, environment) as machine:
-        return _compute(cell, seeds, environment, machine, on_epoch)
+        declared = METHODS.get(cell.method)
+        with restored(f"method {cell.method}"):
+            method = declared(read_params(declared.Params, cell.params, owner=cell.method))
+        facts = cell_facts(cell)  # before training, which later edits of the sources do not affect
+        clock = time.perf_counter()
+        tasks, results = dict[int, Task](), list[SeedResult]()
+        for seed in seeds:
+            try:
+                tasks[seed] = make_task(cell, seed, method.supervision, environment.data_dir)
+            except DataError:  # of all seeds
+                raise
+            except LLPBenchError as error:
+                results.append(SeedResult(seed, "failed", str(error), members=0))
+        data_seconds = (time.perf_counter() - clock) / len(seeds)
+        if isinstance(method, DirectMethod):
+            for seed, task in tasks.items():
+                Machine().reset_peak_memory()
+                with restored(f"method {cell.method}"):
+                    # a new object: state of one seed would leak, since its training rows are test rows of another
+                    results.append(fit_direct(declared(method.params), seed, task))
+        elif tasks:
+            keep = environment.predictions is not None
+            machine, most, pretrain = prepared(cell, tasks, environment, machine, on_epoch)
+            most = most and max(most // cell.ensemble, 1)
+            for group in populations(tasks, (cell.protocol or Protocol()).bags_per_step, most):
+                results += _train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
+        shared = {**facts, "hardware": machine.hardware(environment.threads, cell.precision)}
+        records = {each.seed: each.record(cell, tasks.get(each.seed), data_seconds, shared) for each in results}
+        if environment.predictions is not None:
+            classes = load_table(cell.dataset, environment.data_dir).classes
+            for seed, predicted in ((each.seed, each.predicted) for each in results if each.status == "ok"):
+                file = Path(environment.predictions) / f"{cell.run_id(seed)}.parquet"
+                _keep_predictions(file, predicted, tasks[seed], classes, records[seed]["finished"])
+        return [*records.values()]
 
 
 @contextmanager
@@ -100,41 +133,6 @@ def limit_threads(number: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
-
-
-def _compute(
-    cell: Cell, seeds: Sequence[int], environment: Environment, machine: Machine, on_epoch: _OnEpoch
-) -> list[Record]:
-    declared = METHODS.get(cell.method)
-    with restored(f"method {cell.method}"):
-        method = declared(read_params(declared.Params, cell.params, owner=cell.method))
-    facts = cell_facts(cell)  # before training, which later edits of the sources do not affect
-    clock = time.perf_counter()
-    tasks = {seed: make_task(cell, seed, method.supervision, environment.data_dir) for seed in seeds}
-    data_seconds = (time.perf_counter() - clock) / len(tasks)
-    results: list[SeedResult] = []
-    if isinstance(method, DirectMethod):
-        for seed, task in tasks.items():
-            Machine().reset_peak_memory()
-            with restored(f"method {cell.method}"):
-                # a new object: state from one seed would leak, since its training rows are test rows of another seed
-                results.append(fit_direct(declared(method.params), seed, task))
-    else:
-        keep = environment.predictions is not None
-        machine, most, pretrain = prepared(cell, tasks, environment, machine, on_epoch)
-        most = most and max(most // cell.ensemble, 1)
-        for group in populations(tasks, (cell.protocol or Protocol()).bags_per_step, most):
-            results += _train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
-    if environment.predictions is not None:
-        classes = load_table(cell.dataset, environment.data_dir).classes
-        for result in (result for result in results if result.status == "ok"):
-            file = Path(environment.predictions) / f"{cell.run_id(result.seed)}.parquet"
-            try:
-                _keep_predictions(file, result.predicted, tasks[result.seed], classes)
-            except LLPBenchError as error:  # the result must not be lost with its prediction file
-                LOG.warning("%s", error)
-    shared = {**facts, "hardware": machine.hardware(environment.threads, cell.precision)}
-    return [result.record(cell, tasks[result.seed], data_seconds, shared) for result in results]
 
 
 def prepared(
@@ -208,8 +206,6 @@ def _train_population(
     try:
         with restored(f"method {cell.method}"):
             return _train_together(cell, method, tasks, machine, on_epoch, pretrain, keep)
-    except LLPBenchError:
-        raise
     except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
         out_of_memory = is_out_of_memory(error)
         damaged = machine.compiled and remove_damaged(error)
@@ -304,14 +300,16 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
             what = f"must return a predictor, a function of rows, got {type(predictor).__name__}"
             raise HookError.of(method, "fit", what)
         fitted = time.perf_counter()
-        proba = [_proba_of(predictor, rows, task) for rows in (task.validation.rows, task.test.rows)]
+
+        def proba_of(rows: Rows) -> FloatArray:
+            return probabilities(predictor(rows), len(rows.numeric), task.schema.classes)
+
+        proba = [proba_of(rows) for rows in (task.validation.rows, task.test.rows)]
         validation: dict[str, float | None] = {**holdout_criteria(proba[0], task.validation)}
         if method.supervision == "validation":
             validation = {name: None for name in validation if CRITERIA[name].regime == "fine"}
-        of_train = _proba_of(predictor, task.bags.rows, task) if task.test_bags is not None else proba[1][:0]
+        of_train = proba_of(task.bags.rows) if task.test_bags is not None else proba[1][:0]
         evaluation = full_verdict(task, proba[1], of_train)
-    except LLPBenchError:
-        raise
     except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
         status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
         return SeedResult(seed, status, fault(error), times={"total": time.perf_counter() - clock})
@@ -333,11 +331,6 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
     )
 
 
-def _proba_of(predictor: Predictor, rows: Rows, task: Task) -> FloatArray:
-    """Return a direct method's predictions for rows, checked by `probabilities`."""
-    return probabilities(predictor(rows), len(rows.numeric), task.schema.classes)
-
-
 def probabilities(proba: object, rows: int, classes: int) -> FloatArray:
     """Return predictions unchanged. Raises `ValueError` unless they are an array [rows, classes] in [0, 1]."""
     expected = (rows, classes)
@@ -353,11 +346,11 @@ def probabilities(proba: object, rows: int, classes: int) -> FloatArray:
     return proba
 
 
-def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str]) -> None:
+def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str], finished: str) -> None:
     """Write a parquet file with one row for each validation and test row of a task.
 
-    Columns: `row` (index in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. Raises
-    `LLPBenchError` if the file cannot be written.
+    Columns: `row` (index in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. The attribute
+    `finished` is that of the record. If the file cannot be written, only logs this: the result must not be lost.
     """
     from pandas import Categorical, DataFrame, concat
 
@@ -374,11 +367,11 @@ def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Seq
             of_class = zip(classes, of[part].T, strict=True)
             columns |= {f"{criterion}/{name}": proba.astype(np.float32) for name, proba in of_class}
         parts.append(DataFrame(columns))
-    content = io.BytesIO()
-    concat(parts, ignore_index=True).to_parquet(content, compression="zstd")
+    content, frame = io.BytesIO(), concat(parts, ignore_index=True)
+    frame.attrs["finished"] = finished
+    frame.to_parquet(content, compression="zstd")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         replace_file(file, content.getvalue())
     except OSError as error:
-        what = f"predictions cannot be written to {str(file)!r}: {error.strerror or error}"
-        raise LLPBenchError(f"{what}. Make room, or leave out --save-predictions.") from error
+        LOG.warning("%s cannot be written: %s. Make room, or leave out --save-predictions.", file, error.strerror)

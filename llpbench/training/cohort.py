@@ -6,18 +6,18 @@ import math
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from llpbench.core.bags import Bags, FloatArray, Holdout, Rows, Schema, Task
 from llpbench.core.cell import Average, Cell, Protocol
 from llpbench.core.criteria import Criterion, Regime
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Method, Now, Stage
+from llpbench.core.method import Method, MethodParams, Now, Stage
 from llpbench.core.metrics import validation_criteria
 from llpbench.core.model import Encoder, Network, NoEncoder
 from llpbench.core.ranges import continuous, read_params
@@ -79,9 +79,8 @@ def chosen_by_all(outcomes: Sequence[Outcome]) -> list[str]:
 class Rungs(typing.Protocol):
     """A rule that stops members after some epochs of the first judged stage."""
 
-    @property
-    def criterion(self) -> Criterion:
-        """The criterion that compares members."""
+    criterion: Criterion
+    """criterion that compares members"""
 
     def leaving(self, epochs: int, values: Mapping[int, float]) -> set[int]:
         """Return the members to stop after `epochs`, given each member's best value of the criterion."""
@@ -131,6 +130,29 @@ def _build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str)
     return network
 
 
+def _fixed(method: Method, network: nn.Module) -> dict[str, Any]:
+    """Return the attributes of a method and its modules that must be equal for all members of a population.
+
+    These are hyperparameters except continuous ones, what `__init__` sets except rates of phases, and what modules have
+    beside parameters and buffers.
+    """
+    free = {*continuous(type(method.params))} - {"dropout"}  # which the modules of the first member have
+    params = {name: value for name, value in asdict(method.params).items() if name not in free}
+    others = {name: value for name, value in vars(method).items() if name not in ("params", "phases")}
+    kinds = (int, float, str, tuple, list, np.ndarray, Tensor, MethodParams)  # functions are never equal
+    named = ((f"{place}.{name}", each) for place, one in network.named_modules() for name, each in vars(one).items())
+    modules = {name: value for name, value in named if isinstance(value, kinds)}
+    return {**params, **others, **modules, "phases": tuple(replace(phase, rate=1.0) for phase in method.phases)}
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether all values are equal; arrays and tensors are compared by their elements."""
+    if one.keys() != other.keys():
+        return False
+    pairs = ((value, other[name]) for name, value in one.items())
+    return all(a is b or (type(a) is type(b) and bool(np.asarray(a == b).all())) for a, b in pairs)
+
+
 class Cohort:
     """Members that train together, with their outcomes so far."""
 
@@ -145,7 +167,8 @@ class Cohort:
     ) -> None:
         """`build_encoder` makes an untrained encoder for a task; `purpose` names the random streams.
 
-        With an `average`, training has no validation. Raises `LLPBenchError` if the members' tasks differ in shape.
+        With an `average`, training has no validation. Raises `LLPBenchError` if the members' tasks differ in shape, and
+        `ValueError` if methods or modules differ in more than numbers: all members use those of the first.
         """
         tasks, device = [member.task for member in members], machine.device
         if len({_shape_of(task, protocol.bags_per_step) for task in tasks}) > 1:
@@ -157,6 +180,9 @@ class Cohort:
         self.method: Method = members[0].method
         self.schema = tasks[0].schema
         networks = [_build_network(member, build_encoder, purpose) for member in members]
+        fixed = [_fixed(member.method, network) for member, network in zip(members, networks, strict=True)]
+        if not all(_alike(fixed[0], each) for each in fixed):
+            raise ValueError("members that differ in more than numbers cannot train together")
         self.stack = Stack(networks, device)
         self.map = MemberMap(self.stack.template, self.method)
         self.outcomes = [Outcome() for _ in members]
@@ -188,9 +214,10 @@ class Cohort:
         """everything that training has changed so far"""
         self.seconds = dict.fromkeys(("warm-up", "train", "evaluate", CPU_TRAIN), 0.0)
         self._values = {
-            name: torch.tensor([float(getattr(m.method.params, name)) for m in members], device=device)
+            name: torch.tensor([*map(float, values)], device=device)
             for name in continuous(type(self.method.params))
-            if name not in ("learning_rate", "weight_decay")  # handled by the optimiser
+            if len({*(values := [getattr(member.method.params, name) for member in members])}) > 1
+            or name not in ("learning_rate", "weight_decay")  # mostly for the optimiser alone
         }
 
     def weights(

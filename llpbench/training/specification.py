@@ -57,6 +57,7 @@ def make_cell(
             "empty if it has none."
         )
     defaults = {name: network.facts[name] for name, value in values.items() if value is None and name in network.facts}
+    read_params(declared.Params, defaults, owner=f"encoder {network.name}")  # else every run would fail
     pretrained: dict[str, Any] = {}
     if pretraining != "none":
         pretrained = asdict(read_params(PretrainingParams, pretraining_params or {}, owner="pretraining"))

@@ -9,19 +9,17 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Epoch, Tuning
 from llpbench.core.criteria import Criterion
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import restored
-from llpbench.core.method import Method
-from llpbench.core.ranges import continuous, read_params
+from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS
 from llpbench.core.text import fault
 from llpbench.training.cell_runs import fit_direct
@@ -83,8 +81,6 @@ class Bench:
         try:
             with restored(f"method {self.tuning.cell.method}"):
                 outcomes = self._together(trials, halving)
-        except LLPBenchError:
-            raise
         except (Exception, SystemExit) as error:  # the latter of a method's code, which is not to end a run
             damaged = self.machine.compiled and remove_damaged(error)
             if len(trials) == 1 and not damaged:
@@ -106,18 +102,16 @@ class Bench:
         assert cell.protocol is not None
         seed = self.tuning.seed
         methods = [_method(cell, trial.params) for trial in trials]
-        if not all(_alike(_fixed(method), _fixed(methods[0])) for method in methods):
-            raise ValueError("trials that differ in more than numbers cannot train together")
         start = self.pretrain([seed])[seed].weights if self.pretrain else None
         members = [Trainee(seed, method, self.task, start) for method in methods]
         population = Population(members, encoder_factory(cell, methods[0].params.dropout), cell.protocol, self.machine)
         return population.train(self.on_epoch, rungs=halving, regimes=(self.tuning.regime,))
 
     def _fit(self, trial: Trial) -> Trial:
-        """Fit a direct method, and judge it on the validation rows."""
+        """Fit a direct method to a copy of the task, which it may change, and judge it on the validation rows."""
         clock = time.perf_counter()
         with restored(f"method {self.tuning.cell.method}"):
-            result = fit_direct(_method(self.tuning.cell, trial.params), self.tuning.seed, self.task)
+            result = fit_direct(_method(self.tuning.cell, trial.params), self.tuning.seed, deepcopy(self.task))
         values = {name: one["validation"] for name, one in result.results.items()}
         seconds = time.perf_counter() - clock
         return replace(trial, status=result.status, reason=result.reason, values=self._values(values), seconds=seconds)
@@ -140,25 +134,6 @@ def _method(cell: Cell, params: Mapping[str, Any]) -> Any:
     """Return the method of a cell with the hyperparameters of a trial."""
     declared = METHODS.get(cell.method)
     return declared(read_params(declared.Params, {**cell.params, **params}, owner=cell.method))
-
-
-def _fixed(method: Method) -> dict[str, Any]:
-    """Return the attributes of a method that must be equal for all members of a population.
-
-    These are hyperparameters except continuous ones, and attributes that `__init__` sets. Rates of phases may differ.
-    """
-    free = continuous(type(method.params))
-    params = {name: value for name, value in asdict(method.params).items() if name not in free}
-    others = {name: value for name, value in vars(method).items() if name not in ("params", "phases")}
-    return {**params, **others, "phases": tuple(replace(phase, rate=1.0) for phase in method.phases)}
-
-
-def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether all values are equal; arrays and tensors are compared by their elements."""
-    if one.keys() != other.keys():
-        return False
-    pairs = ((value, other[name]) for name, value in one.items())
-    return all(a is b or (type(a) is type(b) and bool(np.all(a == b))) for a, b in pairs)
 
 
 class _Halving:

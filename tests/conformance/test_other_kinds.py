@@ -187,8 +187,9 @@ WRONG_TOKENS = encoding_of(lambda found, _: found._replace(tokens=found.z))
     ],
 )
 def test_faulty_encoder_is_caught(caught: Catch, check: str, encoder: Any, message: str) -> None:
-    facts = {"learning_rate": 1e-3} if encoder is Small else {"learning_rate": 1e-3, "hidden": 16}
+    facts = {"learning_rate": 1e-3} if encoder is Small else {"learning_rate": 1e-3, "hidden": 64}
     assert message in caught(ENCODERS, check, encoder, **facts)
+    assert "got 16" in caught(ENCODERS, "declaration", Small, learning_rate=1e-3, hidden=16)
 
 
 def a_rare_class(frame: pd.DataFrame) -> pd.DataFrame:

@@ -28,7 +28,7 @@ from llpbench.core.registry import DATASETS, load_plugin
 from llpbench.core.tables import Table
 from llpbench.data import loading, sources
 from llpbench.data.loading import _cache_path, cache_directory, load_table, local_names, locate, select_datasets
-from llpbench.data.sources import GroupLens, OpenML
+from llpbench.data.sources import GroupLens, OpenML, Parquet
 from llpbench.data.specs import Facts, dataset_spec
 
 pytestmark = pytest.mark.usefixtures("empty_cache")
@@ -112,6 +112,12 @@ def test_table_is_reloaded_only_after_file_changes(people: pd.DataFrame, declare
     put(people.assign(age=1.0), path)
     os.utime(path, ns=(1, 1))
     assert (load_table("people", tmp_path).numeric[:, 0] == 1).all()
+    counts = people["town"].value_counts().reset_index(name="yes").assign(no=0)
+    declare("given", source=Parquet(path), bags=Parquet(tmp_path / "bags.parquet"), by=("town",))
+    for edited in (counts, counts.rename(columns={"yes": "no", "no": "yes"})):
+        put(edited, tmp_path / "bags.parquet")
+        known: Any = load_table("given").published
+        assert known.counts.sum(axis=0).tolist() == edited[["no", "yes"]].sum().tolist()
 
 
 SIZE = Facts(60, ("age", "wage"), ("job", "town"), {"no": 40, "yes": 20})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shutil
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,8 @@ def test_kept_predictions_are_of_judged_rows(made: llpbench.Results, plugin: Pat
     positive, others = (test.loc[test["label"] == label, "auc/yes"].to_numpy() for label in ("yes", "no"))
     auc = ((positive[:, None] > others).mean() + (positive[:, None] == others).mean() / 2).item()
     assert auc == pytest.approx(first["test_auc"], abs=1e-6)
+    with pytest.raises(LLPBenchError, match=first["run"]):
+        replace(made, records=[{**record, "finished": "later"} for record in made.records]).predictions(first["run"])
 
 
 def test_impossible_predictions_are_refused(

@@ -113,6 +113,8 @@ def test_newer_code_replaces_older_without_dispute(tmp_path: Path) -> None:
         merged = merge(order)
         assert merged.disputes == []
         assert [run["versions"] for run in merged.counting.values()] == [new]
+    mixed = merge([second, journal(tmp_path / "f", record("a", seed=1, versions=old))])
+    assert [line.partition(":")[0] for line in mixed.warnings] == ["a"]
     worse = journal(tmp_path / "c", failed("a", versions=new, finished=late))
     assert [run["status"] for run in merge([worse, first]).records.values()] == ["failed"], "the old success is history"
     engine = journal(tmp_path / "d", record("a", 0.6, versions=old, numerics=NUMERICS + 1, finished=early))

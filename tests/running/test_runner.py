@@ -509,7 +509,9 @@ def test_edited_plugin_is_run_again_unless_stale_runs_are_kept(again, bench: Pat
 def test_runs_without_plugin_are_not_stale(again, bench: Path, llpbench: LLPBench) -> None:  # type: ignore[no-untyped-def]
     again()
     assert stale_reasons(records(bench)) == {}
-    changed = records(bench)
+    first, *others = changed = records(bench)
+    older: Any = {**first, "data": {**first["data"], "fingerprint": "another table"}, "finished": "2020-01-01"}
+    assert stale_reasons([older, *others]).keys() == {first["run"]}
     for record in changed:
         record["versions"]["method"] = "1"
     (reason,) = set(stale_reasons(changed).values())

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -18,10 +19,11 @@ from small import toy_task
 from llpbench.core.bags import BaggedRows, FloatArray
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS
+from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method
 from llpbench.core.metrics import test_metrics as judge_predictions
 from llpbench.core.provenance import NUMERICS
-from llpbench.core.ranges import read_params
+from llpbench.core.ranges import Choice, read_params, read_value
 from llpbench.core.record import PROPORTION_BINS, Record
 from llpbench.core.registry import METHODS
 from llpbench.data.tasks import build_task
@@ -29,7 +31,7 @@ from llpbench.data.toy import toy_assignment, toy_table
 from llpbench.results.lines import read_line, to_line
 from llpbench.training import cell_runs as compute
 from llpbench.training import judging
-from llpbench.training.cell_runs import _train_population, fit_direct, run_cell
+from llpbench.training.cell_runs import _train_population, fit_direct, make_task, run_cell
 from llpbench.training.cohort import Trainee, encoder_factory
 from llpbench.training.device import Machine, is_out_of_memory
 from llpbench.training.population import Population
@@ -92,6 +94,8 @@ def test_hyperparameters_are_read_from_text(name: str, text: str, value: object)
     for switch in ("true", True):
         cell = cell_of(pretraining="bag", pretraining_params={"projection": switch})
         assert cell.pretraining_params["projection"] is True
+    layers = (64, (2, 1))
+    assert read_value("layers", json.loads(json.dumps(layers)), Annotated[tuple, Choice((64,), layers)]) == layers
 
 
 SHORT = Protocol(epochs=3, patience=3)
@@ -230,6 +234,7 @@ def test_failing_hook_is_failed_record(monkeypatch: pytest.MonkeyPatch, hook: st
         (lambda rows: rows.numeric.tolist(), "must return a numpy array of shape (80, 2), got list"),
         (lambda rows: rows.numeric[:, :1], "predictions must be of shape (80, 2), got shape (80, 1)"),
         (lambda rows: np.full((len(rows.numeric), 2), np.nan), "finite"),
+        (Mock(side_effect=LLPBenchError("no bags")), "no bags"),
         (lambda rows: np.full((len(rows.numeric), 2), 1.1), "in [0, 1]"),
         (lambda rows: np.full((len(rows.numeric), 2), -0.1), "in [0, 1]"),
     ],
@@ -242,8 +247,17 @@ def test_wrong_result_of_fit_is_failed_record(monkeypatch: pytest.MonkeyPatch, f
     assert told in result.reason
 
 
-def test_error_of_one_seed_spares_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    failing(monkeypatch, ValueError("similarities of rows are not finite"), lambda seeds: 1 in seeds)
+def test_seed_without_task_spares_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = make_cell("bag-mean-linear", "tiny", bag_size=16)
+    task = make_task(cell, 0, "bags", None)
+    monkeypatch.setattr(compute, "make_task", Mock(side_effect=[task, LLPBenchError("too few bags"), task]))
+    records = run_cell(cell, [0, 1, 2], Environment(device="cpu"))
+    assert {record["seed"]: record["reason"] for record in records} == {0: "", 1: "too few bags", 2: ""}
+
+
+@pytest.mark.parametrize("kind", [ValueError, LLPBenchError])
+def test_error_of_one_seed_spares_others(monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
+    failing(monkeypatch, kind("similarities of rows are not finite"), lambda seeds: 1 in seeds)
     results = run("dllp", 0, 1, 2)
     assert [(result.seed, result.status) for result in results] == [(0, "ok"), (1, "failed"), (2, "ok")]
     assert "not finite" in results[1].reason

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from unittest.mock import Mock
 
+import numpy as np
 import optuna
 import pytest
 import torch
@@ -29,13 +30,14 @@ from llpbench.core.tables import Table
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
+from llpbench.training.cohort import _alike, _fixed
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
 from llpbench.tuning import search as search_module
 from llpbench.tuning.search import Search, Trial
 from llpbench.tuning.space import Space, architecture, require_start, search_space
-from llpbench.tuning.trials import Bench, _alike, _fixed, _Halving, without_test
+from llpbench.tuning.trials import Bench, _Halving, without_test
 from llpbench.tuning.tuning_runs import choices
 
 BDC = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp").params
@@ -255,14 +257,16 @@ def test_built_in_methods_train_trials_jointly(name: str) -> None:
     for searched, search in ranges(declared.Params).items():
         if isinstance(search, Uniform):
             one, other = (declared(declared.Params(**{searched: end})) for end in (search.low, search.high))
-            assert _alike(_fixed(one), _fixed(other)), searched
+            assert _alike(*(_fixed(each, torch.nn.Module()) for each in (one, other))), searched
 
 
 class Derived(DLLP):
-    """What `__init__` derives of a number that is searched."""
+    """Numbers that are searched, elsewhere than in the loss of a network, and a rate in the loss."""
 
     @dataclass(frozen=True)
     class Params(MethodParams):
+        dropout: Annotated[float, Uniform(0.0, 0.6)] = 0.1
+        factor: Annotated[float, Uniform(0.0, 10.0)] = 1.0
         second_rate: Annotated[float, LogUniform(0.01, 10.0)] = 1.0
 
     params: Params
@@ -272,15 +276,36 @@ class Derived(DLLP):
         self.stages = (Stage("first"), Stage("second", rate=self.params.second_rate))
         self.weight = torch.tensor([self.params.second_rate])
 
+    def build(self, *given: Any) -> Any:
+        network: Any = super().build(*given)
+        network.factor = self.params.factor
+        return network
 
-def test_derived_hyperparameters_are_per_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loss(self, model: Any, *given: Any) -> Any:
+        own = sum(weight.square().sum() for weight in model.network.head.parameters())
+        return super().loss(model, *given) * model.network.factor + 10 * self.params.weight_decay * own
+
+
+@pytest.mark.parametrize("name", ["second_rate", "factor", "dropout", "weight_decay"])
+def test_derived_hyperparameters_are_per_trial(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(METHODS.entry("dllp"), "target", Derived)
-    rates = [trial(n, second_rate=rate) for n, rate in enumerate((1.0, 0.01, 10.0, 1.0))]
+    rates = [trial(n, **{name: rate}) for n, rate in enumerate((0.1, 0.01, 0.9, 0.1))]
     asked = tuning(regime="coarse")
     together = bench(asked).make(rates)
     alone = [made for one in rates for made in bench(asked).make([one])]
-    assert [made.values for made in together] == [made.values for made in alone]
-    assert len({made.values["kl"] for made in together}) == 3
+    for one, other in zip(together, alone, strict=True):
+        assert one.values == pytest.approx(other.values, abs=1e-4)
+    assert len({round(made.values["kl"], 4) for made in together}) == 3
+
+
+def test_trials_do_not_see_changes_of_their_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    def smoothed(_: Any, train: Any, *__: Any) -> Any:
+        train.counts[...] += 5
+        return lambda rows: np.tile(train.prior, (len(rows.numeric), 1))
+
+    monkeypatch.setattr(METHODS.get("bag-mean-linear"), "fit", smoothed)
+    one, other = bench(tuning("bag-mean-linear")).make([trial(0), trial(1)])
+    assert one.values == other.values
 
 
 def test_stopped_trial_does_not_change_others() -> None:
