@@ -179,6 +179,8 @@ class BagTable:
     """[2, bags, columns] all values, with the lower and with the upper ends of ranges (NaN in `values`), or None"""
     by_class: bool = False
     """whether the table had an entry for each bag and class"""
+    series: tuple[Hashable, ...] = ()
+    """names of the series that had the values, if any"""
     at_fit: bool = True
     """whether the table was given to `fit`; messages then suggest `sampled`, `noise`, `impossible` and `unmatched`"""
 
@@ -190,8 +192,9 @@ class BagTable:
     def classes(self, named: Sequence[Hashable] | None) -> list[Hashable]:
         """Return all classes, in the order of the columns.
 
-        For a single column, the positive class is the last one. If the column's name is a text such as `late`, the
-        classes are `not late` and `late`. Raises `LLPBenchError` if `named` is given and differs.
+        A single column is of the positive class, the last one: the class with its name, if there is one. If its name is
+        a text such as `late`, the classes are `not late` and `late`. Raises `LLPBenchError` if `named` is given and
+        differs, and for a number as name, such as pandas' default 0, that is not the last class.
         """
         width = self.values.shape[1]
         if self.columns is not None and width > 1:
@@ -208,6 +211,12 @@ class BagTable:
         if len(names) != number:
             told = f"{self.what} with {plural(width, 'column')} need {number} classes"
             raise LLPBenchError(f"{told}, got {len(names)} ({shown(names)}). Give one column per class.")
+        own = [name for name in names if width == 1 and name in (self.columns or self.series)]
+        if len(own) == 1 and isinstance(own[0], str):
+            names.sort(key=lambda name: name == own[0])
+        elif own not in ([], names[-1:]):
+            told = f"{self.what} of one class are called {own[0]!r}, which is not the counted class {names[-1]!r}"
+            raise LLPBenchError(f"{told}. Rename this column or give one column per class.")
         return names
 
     def only(self, named: Sequence[Hashable] | None) -> BagTable:

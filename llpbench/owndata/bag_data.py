@@ -267,7 +267,8 @@ def _read_groupings(
     of_rows = pd.Series(np.concatenate(labels), dtype=object)
     weights = None if weights is None else np.tile(weights, len(bags))
     ends = next((each.ends for each in tables if each.ends is not None), None)  # refused by the caller
-    table = replace(tables[0], names=[*joined.index], values=joined.to_numpy(), ends=ends)
+    series = tuple(name for each in tables for name in each.series)
+    table = replace(tables[0], names=[*joined.index], values=joined.to_numpy(), ends=ends, series=series)
     return replace(read_bag_labels(of_rows, of_rows.to_numpy(), weights), copies=len(bags)), table
 
 

@@ -351,10 +351,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
             known = None
         elif table.values.shape[1] > 1:  # an array or lists, as in fit: columns have no names, only an order
             known = [classes[place] for place in facts.order]
-        elif len(classes) == 2:  # the counted class is last: the named one, or that of `fit`
-            only = table.columns[0] if table.columns else None
-            positive = classes.index(only) if only in classes else facts.positive
-            known = [classes[1 - positive], classes[positive]]
+        elif len(classes) == 2:  # the counted class is last
+            known = [classes[1 - facts.positive], classes[facts.positive]]
         named = table.classes(known)
         if {*named} != {*classes}:
             raise LLPBenchError(f"the {table.what} must be of the classes {classes}, got {named}.")
