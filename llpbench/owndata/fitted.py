@@ -190,7 +190,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
     ) -> pd.DataFrame:
         """Return the estimates of `estimate`. `rows` may be in files; those of about 2 million rows stay in memory."""
         labels, found = self._counts_of_whole(data)
-        whole, copies = in_bags(rows, labels, found, [groups.of_row])
+        whole, copies, weights = in_bags(rows, labels, found, groups.of_row)
         warn("known groups", self._told_of_known_groups(groups, labels))
         there, of_row = np.unique(groups.of_row[copies.places], return_inverse=True)  # a group may have no weight
         groups = Groups(of_row, groups.labels.iloc[there].reset_index(drop=True))
@@ -200,7 +200,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if among is not None and ({*among} - {*classes} or len(some) < 2):
             raise LLPBenchError(f"{argument('among')} must name two classes or more of {classes}, got {[*among]!r}.")
         chosen, names = some if len(some) < len(classes) else None, [str(each) for each in labels.columns or [name]]
-        estimates = GroupEstimates(groups, labels.names, names, classes, chosen, copies.ratio, self.random_state)
+        of_rows, people = (weights, copies.ratio), labels.sizes * copies.ratio
+        estimates = GroupEstimates(groups, labels.names, names, classes, chosen, *of_rows, people, self.random_state)
         exact = whole.known.all() and facts.of_rows and not facts.deviation
         if exact and (table := estimates.from_table(whole)) is not None:
             return table
@@ -264,7 +265,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if not drop:
             _require_bags(labels)
         labels.require_people()
-        whole, _ = in_bags(rows, labels, found)
+        whole, *_ = in_bags(rows, labels, found)
         if not whole.known.any():
             raise LLPBenchError(f"at least one bag must have known counts, got {len(labels.names):,} without.")
         return coarse_criteria(self._predicted(whole.rows), whole)
