@@ -181,6 +181,8 @@ class BagTable:
     """whether the table had an entry for each bag and class"""
     series: tuple[Hashable, ...] = ()
     """names of the series that had the values, if any"""
+    has_rest: bool = False
+    """whether the last column is the rest of the rows, NaN for bags whose rows are not known yet"""
     at_fit: bool = True
     """whether the table was given to `fit`; messages then suggest `sampled`, `noise`, `impossible` and `unmatched`"""
 
@@ -257,7 +259,14 @@ class BagTable:
         if total := self._total(self.values, rows):
             raise LLPBenchError(total)
         rest = (rows if self.is_counts else 1.0) - self.values.sum(axis=1)
-        return replace(self, values=np.column_stack([self.values, rest.clip(min=0)]), columns=[*self.columns, name])
+        values, of_rows = np.column_stack([self.values, rest.clip(min=0)]), self.is_counts and self.sizes is None
+        return replace(self, values=values, columns=[*self.columns, name], has_rest=of_rows)
+
+    def shares(self) -> BagTable:
+        """Return the table as proportions, which are those of a sample of the rows, too."""
+        whole = self.values.sum(axis=1) if self.sizes is None else self.sizes
+        values = self.values / np.where(whole > 0, whole, np.nan)[:, None] if self.is_counts else self.values
+        return replace(self, values=values, is_counts=False, sizes=None)
 
     def counts(
         self,
@@ -278,8 +287,10 @@ class BagTable:
         """
         at = self.rows_of(labels)
         values = np.where((at >= 0)[:, None], self.values[at], np.nan)
-        values[np.isnan(values).any(axis=1)] = np.nan
         rows = labels.sizes.astype(np.float64)
+        if self.has_rest:
+            values[:, -1] = (rows - values[:, :-1].sum(axis=1)).clip(min=0)
+        values[np.isnan(values).any(axis=1)] = np.nan
         sampled = sampled or as_shares
         whole = self._whole(values, rows, at, sampled)
         if as_shares:
@@ -365,7 +376,7 @@ class BagTable:
                 if labels.weights is not None:
                     rows = f"has rows with a total weight of {unit[first]:,.10g}"
                 sum_ = f"its counts ({listed}) add up to {total[first]:,.10g}" if sums else f"its count is {listed}"
-                advice = f"{hint or f'Give whole bags.{_WHOLE}'} {other_ways}"
+                advice = f"{hint or f'Give whole bags, or {_SHARES}.{_WHOLE}'} {other_ways}"
                 if self.at_fit and not hint:
                     advice = self._advice(values, unit, other_ways)
                 return f"{bag} {rows}, but {sum_}. {extent} {advice}{ignore}"

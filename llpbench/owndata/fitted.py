@@ -48,6 +48,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
     _known: BaggedRows  # training rows of known bags; a loaded model has none
     _held_out: FloatArray | None = None  # [rows] their calibrated predictions by models without their bags
+    _weighted = False  # whether rows of the fit had weights; a loaded model does not know
 
     def _hold(self, model: FittedModel) -> None:
         self._model, bags, names = model, model.bags, model.columns.names
@@ -234,7 +235,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if found <= bags and (not found <= known or len(found) == 1):
             if found <= known:
                 raise LLPBenchError(f"y must be classes or bags, but {found.pop()!r} is both. Use scoring=bag_scorer.")
-            return bag_scorer(self, X, y)
+            return bag_scorer(self, X, y, sample_weight)
         if other := found - known:
             must = f"y must be classes ({self.classes_.tolist()}) or bags of fit, got {other.pop()!r}"
             raise LLPBenchError(f"{must}. To score other bags, use score_bags with counts=.")
@@ -260,8 +261,10 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         rows = self._rows(X)
         known = {"proportions": proportions, "counts": counts, "sample_weight": sample_weight}
         data = BagData.of(X, bags, **known, unmatched=unmatched)
-        table, drop = data.table, data.drop_unmatched
-        labels, found = self._counts_of(data, self._table if table is None else table, drop or table is None)
+        table, drop, own = data.table, data.drop_unmatched, self._table
+        if own is not None and own.ends is not None and {*data.labels.names} <= {*self.bags_.tolist()}:
+            own = None  # the expected counts of ranges are those of the bags of fit
+        labels, found = self._counts_of(data, own if table is None else table, drop or table is None)
         if not drop:
             _require_bags(labels)
         labels.require_people()
@@ -429,7 +432,7 @@ def coarse_criteria(proba: FloatArray, bags: BaggedRows) -> dict[str, float]:
     return {name: total / len(known) for name, total in sums.items() if name in means}
 
 
-def bag_scorer(estimator: Any, X: Any, bags: Any) -> float:
+def bag_scorer(estimator: Any, X: Any, bags: Any, sample_weight: Any = None) -> float:
     """Return how well mean predictions agree with the counts of held-out bags; larger is better.
 
     The score is minus the KL divergence of `LLPClassifier.score_bags`. Use it as `scoring=` in scikit-learn's model
@@ -459,5 +462,7 @@ def bag_scorer(estimator: Any, X: Any, bags: Any) -> float:
     if not hasattr(model, "score_bags"):
         raise LLPBenchError(f"bag_scorer needs an LLPClassifier, got {type(model).__name__}.")
     rows = X if steps is None or len(steps) == 1 else estimator[:-1].transform(X)
-    facts = {} if isinstance(bags, BagData) else {"unmatched": "drop"}
+    facts = {} if isinstance(bags, BagData) else {"unmatched": "drop", "sample_weight": sample_weight}
+    if facts and sample_weight is None and getattr(model, "_weighted", False):
+        raise LLPBenchError("bag_scorer needs the weights of fit, got none. Use score_bags with sample_weight=.")
     return -float(model.score_bags(rows, bags, **facts)["kl"])
