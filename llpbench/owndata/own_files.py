@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -139,10 +139,11 @@ class BagFile:
             got = f"got {marks[0]!r} for bag {bags[row]!r} in {place_of(frame, row)}"
             told = f"column {name!r} must be numeric, {got} ({plural(len(wrong), 'such value')}). Correct the file."
             raise DataError(f"file {str(self.path)!r}: {told}{remedy * (len(marks) <= _MOST_MARKS)}")
+        unit = 100 if found.percent else 1
         if found.example is not None:
-            name = cells.index[cells == found.example[0]][0][0]
-            warn("file", f"file {str(self.path)!r}: {found.told(name)}.")
-        values = found.values / (100 if found.percent else 1)
+            name, (text, number) = cells.index[cells == found.example[0]][0][0], found.example
+            warn("file", f"file {str(self.path)!r}: {replace(found, example=(text, number / unit)).told(name)}.")
+        values = found.values / unit
         if number := len(found.broken):
             name, text = found.broken.index[0][0], str(found.broken.iloc[0])
             low, high = Range.read(text) or (0, 0)

@@ -265,9 +265,8 @@ def test_column_named_after_class_counts_it() -> None:
             assert other.disaggregate(FRAME, BAGS, counts=given).sum(axis=0) == pytest.approx(sums)
     for unnamed in (numbered[1], numbered[[1]], pd.DataFrame(YES.to_numpy(), YES.index)):
         assert fitted(counts=unnamed).disaggregate(FRAME, BAGS, counts=unnamed).sum(axis=0) == pytest.approx(sums)
-    for wrong in (numbered[0], numbered[[0]]):
-        with refusal(r"\b0\b.*\b1\b"):
-            fitted(counts=wrong)
+    with refusal(r"\b0\b.*\b1\b"):
+        fitted(counts=numbered[0])
 
 
 @pytest.mark.parametrize("classes", [2, 3], ids="{} classes".format)
