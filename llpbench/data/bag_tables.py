@@ -214,12 +214,10 @@ class BagTable:
             told = f"{self.what} with {plural(width, 'column')} need {number} classes"
             raise LLPBenchError(f"{told}, got {len(names)} ({shown(names)}). Give one column per class.")
         own = [name for name in names if width == 1 and name in (self.columns or self.series)]
-        if len(own) == 1 and isinstance(own[0], str):
-            names.sort(key=lambda name: name == own[0])
-        elif own not in ([], names[-1:]):
+        if own not in ([], names[-1:]) and (len(own) > 1 or not isinstance(own[0], str)):
             told = f"{self.what} of one class are called {own[0]!r}, which is not the counted class {names[-1]!r}"
             raise LLPBenchError(f"{told}. Rename this column or give one column per class.")
-        return names
+        return sorted(names, key=own.__contains__)
 
     def only(self, named: Sequence[Hashable] | None) -> BagTable:
         """Return the table with only the columns in `named`, if all of these are columns."""
@@ -353,7 +351,9 @@ class BagTable:
         most = most + (labels.rounding(given) if self.is_counts else 0.0)
         low, high = -(most + 1e-9 * unit), unit * (1 + 1e-9) + most
         beyond = ((values < low[:, None]) | (values > high[:, None])).any(axis=1)
-        slack = (1e-6 * unit if self.is_counts else _rounding(given)) + most * given.shape[1] ** 0.5
+        whole = np.isin(given[np.isfinite(given)], (0.0, 1.0)).all()
+        printed = 0.0 if whole else given.shape[1] * _half_a_unit(given, fewest=1)  # of all shares of a bag
+        slack = (1e-6 * unit if self.is_counts else max(_ROUNDED, printed) + 1e-9) + most * given.shape[1] ** 0.5
 
         other_ways = either("Give NaN for unknown values.", "Leave unknown values empty.")
         if self.at_fit:
@@ -499,25 +499,12 @@ class BagTable:
         return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), message
 
 
-def _rounding(shares: FloatArray) -> FloatArray:
-    """Return the tolerance for the sum of shares [bags]: half a unit of the last printed digit for each class."""
-    whole = np.isin(shares[np.isfinite(shares)], (0.0, 1.0)).all()
-    of_class = 0.0 if whole else _half_a_unit(shares, fewest=1)
-    return np.full(len(shares), max(_ROUNDED, shares.shape[1] * of_class) + 1e-9)
-
-
 def _half_a_unit(numbers: FloatArray, fewest: int = 0) -> float:
     """Return half a unit of the last printed digit of some numbers with at least `fewest` digits after the point."""
     known = numbers[np.isfinite(numbers)]
-    possible = range(fewest, _PRINTED_DIGITS + 1)
-    digits = next((digits for digits in possible if _has_digits(known, digits)), _FLOAT_DIGITS)
-    return float(0.5 / 10.0**digits)
-
-
-def _has_digits(numbers: FloatArray, digits: int) -> bool:
-    """Return whether numbers have at most `digits` digits after the point."""
-    scaled = numbers * 10.0**digits
-    return np.allclose(scaled, np.round(scaled), rtol=0, atol=1e-6)
+    scales = (10.0**digits for digits in range(fewest, _PRINTED_DIGITS + 1))
+    same = (scale for scale in scales if np.allclose(known * scale, np.round(known * scale), rtol=0, atol=1e-6))
+    return 0.5 / next(same, 10.0**_FLOAT_DIGITS)
 
 
 _Fault = tuple[BoolArray, Callable[[int, str, str], str]]

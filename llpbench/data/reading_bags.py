@@ -166,7 +166,7 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
     table = BagTable(names, parts[0], columns, is_counts, ends=ends, by_class=by_class, series=series)
     if sizes is None:
         return table
-    numbers = values_of_bags(sizes, "sizes", names, labels, _numbers)
+    numbers = values_of_bags(sizes, "sizes", names, labels, lambda *given: _parts(*given, ranged=False)[0])
     impossible = numbers[~((numbers >= 1) & (numbers % 1 == 0))]
     if numbers.shape[1] != 1 or len(impossible):
         some = f", got {impossible[0]:,.10g}" if len(impossible) else ""
@@ -282,11 +282,6 @@ def _wide(series: pd.Series, what: str) -> pd.DataFrame:
             told = f"classes must differ by more than capitals and spaces, got {other!r} and {label!r}"
             raise LLPBenchError(f"{told}. Give each class one name in {what}.")
     return frame
-
-
-def _numbers(values: Any, what: str) -> FloatArray:
-    """Return values as an array [bags, columns]."""
-    return np.asarray(_parts(values, what, ranged=False)[0])
 
 
 def _parts(values: Any, what: str, *, ranged: bool = True) -> FloatArray:

@@ -201,8 +201,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if among is not None and ({*among} - {*classes} or len(some) < 2):
             raise LLPBenchError(f"{argument('among')} must name two classes or more of {classes}, got {[*among]!r}.")
         chosen, names = some if len(some) < len(classes) else None, [str(each) for each in labels.columns or [name]]
-        of_rows, people = (weights, copies.ratio), labels.sizes * copies.ratio
-        estimates = GroupEstimates(groups, labels.names, names, classes, chosen, *of_rows, people, self.random_state)
+        sums = weights, copies.ratio, labels.sizes * copies.ratio
+        estimates = GroupEstimates(groups, labels.names, names, classes, chosen, *sums, self.random_state)
         exact = whole.known.all() and facts.of_rows and not facts.deviation
         if exact and (table := estimates.from_table(whole)) is not None:
             return table

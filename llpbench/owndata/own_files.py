@@ -256,7 +256,10 @@ class FileRows:
         kinds = ["probability"] + ["count"] * (weight is not None)
         names = [f"{kind}_{label}" for kind in kinds for label in model.classes_]
         with _warned_once() as rows_of_batches:
-            whole = self._in_whole_bags(progress) if whole_bags else None
+            whole, facts = None, list[_Facts]()
+            if whole_bags:
+                proba = np.concatenate([*self._passed(progress, model.predict_proba, facts)])
+                whole = model._adding_up(proba, self._data(facts))
             done = _advancing(progress, "predictions", self.total)
 
             def predicted(batch: RowBatch) -> pd.DataFrame:
@@ -323,12 +326,6 @@ class FileRows:
         texts = bag_keys(frame, [name for name in names if name in keys], part)
         features = pd.DataFrame({name: texts.get(name, column) for name, column in columns.items()})
         return features, frame.drop(columns=[str(column.name) for column in columns.values()])
-
-    def _in_whole_bags(self, progress: Progress) -> tuple[FloatArray, Any]:
-        """Return probabilities [rows, classes] that add up to the counts of bags, and labels [rows]."""
-        facts = list[_Facts]()
-        proba = np.concatenate([*self._passed(progress, self.model.predict_proba, facts)])
-        return self.model._adding_up(proba, self._data(facts))
 
     def _data(self, facts: Sequence[_Facts]) -> BagData:
         keys, weights, _ = zip(*facts, strict=True)

@@ -112,10 +112,9 @@ class Repeats:
 def in_bags(
     rows: Rows, labels: BagLabels, counts: FloatArray, groups: IntArray | None = None
 ) -> tuple[BaggedRows, Repeats, FloatArray]:
-    """Return rows in bags, repeated by weight, the repetitions, and weights [repeated rows].
+    """Return rows in bags, repeated by weight, the repetitions, and weights [repeated rows] that make up for rounding.
 
-    These correct what rounding has changed: their sums are those of the weights of rows times `ratio`, in each bag or,
-    with `groups` [rows], in each group of a bag, which has at least one repeated row unless it weighs nothing.
+    With these, each bag (with `groups` [rows]: each group of a bag) has the sum of its rows' weights, times `ratio`.
     """
     cells = labels
     if groups is not None:
