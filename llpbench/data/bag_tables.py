@@ -131,10 +131,6 @@ class BagLabels:
         names = [name for name, there in zip(self.names, listed, strict=True) if there]
         return replace(self, of_row=place[self.of_row], names=names)
 
-    def of_rows(self, rows: BoolArray) -> BagLabels:
-        """Return the labels of some `rows` [rows]."""
-        return replace(self, of_row=self.of_row[rows], weights=None if self.weights is None else self.weights[rows])
-
     def _require_matched(self, table: BagTable, listed: BoolArray) -> None:
         what, drop = table.what, f"use {_DROP}."
         if alone := self.alone:

@@ -218,7 +218,8 @@ class BagData:
         labels = self.labels.only(np.array([name in names for name in self.labels.names], dtype=bool))
         rows: BoolArray = labels.of_row >= 0
         table = None if self.table is None else self.table.of(names)
-        return replace(self, labels=labels.of_rows(rows), table=table), rows
+        weights = None if labels.weights is None else labels.weights[rows]
+        return replace(self, labels=replace(labels, of_row=labels.of_row[rows], weights=weights), table=table), rows
 
     def rows(self, X: Any) -> Any:
         """Return the rows of X that `labels` are of: X, or copies of it for several groupings."""

@@ -111,7 +111,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
     def _adding_up(self, proba: FloatArray, data: BagData) -> tuple[FloatArray, Any]:
         """Return probabilities and labels that add up to counts of bags (labels: without weights)."""
-        labels, found = self._counts_of_whole(data)
+        labels, found = self._whole_counts(data, data.table)
         nothing = np.empty((len(proba), 0))
         whole = BaggedRows(Rows(nothing, nothing, nothing), labels.index(), found)
         chosen, known = np.flatnonzero(whole.known[whole.bag_of_row]), whole.where_known()
@@ -190,7 +190,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         self, rows: Rows, data: BagData, groups: Groups, *, among: Sequence[Hashable] | None, name: str = "bag"
     ) -> pd.DataFrame:
         """Return the estimates of `estimate`. `rows` may be in files; those of about 2 million rows stay in memory."""
-        labels, found = self._counts_of_whole(data)
+        labels, found = self._whole_counts(data, data.table)
         whole, copies, weights = in_bags(rows, labels, found, groups.of_row)
         warn("known groups", self._told_of_known_groups(groups, labels))
         there, of_row = np.unique(groups.of_row[copies.places], return_inverse=True)  # a group may have no weight
@@ -261,13 +261,11 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         rows = self._rows(X)
         known = {"proportions": proportions, "counts": counts, "sample_weight": sample_weight}
         data = BagData.of(X, bags, **known, unmatched=unmatched)
-        table, drop, own = data.table, data.drop_unmatched, self._table
+        table, own = data.table, self._table
         if own is not None and own.ends is not None and {*data.labels.names} <= {*self.bags_.tolist()}:
             own = None  # the expected counts of ranges are those of the bags of fit
-        labels, found = self._counts_of(data, own if table is None else table, drop or table is None)
-        if not drop:
-            _require_bags(labels)
-        labels.require_people()
+        drop = data.drop_unmatched or table is None
+        labels, found = self._whole_counts(data, own if table is None else table, drop)
         whole, *_ = in_bags(rows, labels, found)
         if not whole.known.any():
             raise LLPBenchError(f"at least one bag must have known counts, got {len(labels.names):,} without.")
@@ -363,9 +361,10 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         labels = labels.matched(table, drop_unmatched=drop)
         return labels, table.counts(labels, facts.deviation)[:, [named.index(label) for label in classes]]
 
-    def _counts_of_whole(self, data: BagData) -> tuple[BagLabels, FloatArray]:
-        labels, found = self._counts_of(data, data.table)
-        _require_bags(labels)
+    def _whole_counts(self, data: BagData, table: BagTable | None, drop: bool = False) -> tuple[BagLabels, FloatArray]:
+        labels, found = self._counts_of(data, table, drop)
+        if (alone := int((labels.of_row < 0).sum())) and not (drop and data.drop_unmatched):
+            raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
         labels.require_people()
         return labels, found
 
@@ -405,11 +404,6 @@ def _unknown_bags(labels: BagLabels, strange: BoolArray, known: Sequence[Hashabl
 def _kinds(names: Sequence[Hashable]) -> set[tuple[bool, ...]]:
     """Return, for each key of the labels of bags, whether it is a text."""
     return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
-
-
-def _require_bags(labels: BagLabels) -> None:
-    if alone := int((labels.of_row < 0).sum()):
-        raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
 
 
 def coarse_criteria(proba: FloatArray, bags: BaggedRows) -> dict[str, float]:

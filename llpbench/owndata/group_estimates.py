@@ -186,9 +186,8 @@ class GroupEstimates:
         same = Distinct.of(columns, fewest=0)
         if same is None or not 2 <= len(same.first) <= _MOST_CATEGORIES or whole.sizes.mean() < _LEAST_SIZE:
             return None
-        shape = len(self.sizes), len(same.first)
-        inside = np.bincount(np.ravel_multi_index((whole.bag_of_row, same.place), shape), self.weights, np.prod(shape))
-        people = pd.DataFrame(inside.reshape(shape), columns=groups.of_row[same.first])
+        inside = pd.crosstab(whole.bag_of_row, same.place, self.weights, aggfunc="sum").fillna(0.0)
+        people = pd.DataFrame(inside.to_numpy(float), columns=groups.of_row[same.first])
         counts = pd.DataFrame(whole.proportions * self.sizes[:, None], columns=[*self.classes])
         facts = {"weights": np.ones(len(people)), "covariates": np.zeros((len(people), 0)), "seed": self.seed}
         table = CrossTable.of(people, counts, among=np.array(self._chosen), **facts)
@@ -361,7 +360,8 @@ class _EffectsOfGroups:
 
     def add(self, cells: _Cells, bags: slice, rows: Rows, proba: FloatArray) -> None:
         """Add some `bags`; `proba` [rows] are probabilities of the class, which add up to the counts of bags."""
-        sizes, of_row, weights, logits = cells.bag_sizes, cells.group_of_row, cells.weights, _logits(proba)
+        logits = logit(proba.clip(_LEAST, 1 - _LEAST))
+        sizes, of_row, weights = cells.bag_sizes, cells.group_of_row, cells.weights
         self._rows += np.bincount(of_row, weights, cells.groups)
         self._logits += np.bincount(of_row, weights * logits, cells.groups)
         for away, sums in zip(self._deviations(rows, slice(None)).T, self._away.T, strict=True):
@@ -405,7 +405,7 @@ def _drawn_counts(
 ) -> FloatArray:
     """Return draws [cells, draws] of the number of rows of a class."""
     deviations, effects, tau = posterior
-    logits, found = _logits(proba), np.empty((len(cells.sizes), _DRAWS))
+    logits, found = logit(proba.clip(_LEAST, 1 - _LEAST)), np.empty((len(cells.sizes), _DRAWS))
     at_once = max(_AT_ONCE, _VALUES // len(logits))
     for start in range(0, _DRAWS, at_once):
         for draw, away in enumerate(deviations(rows, slice(start, start + at_once)).T, start):
@@ -415,10 +415,6 @@ def _drawn_counts(
             latent += rng.logistic(size=len(logits))
             found[:, draw] = cells.by_cell(_chosen(cells, latent, counts.drawn(cells.bag_rows, cells.bag_sizes, rng)))
     return found
-
-
-def _logits(proba: FloatArray) -> FloatArray:
-    return np.asarray(logit(proba.clip(_LEAST, 1 - _LEAST)))
 
 
 def _chosen(cells: _Cells, latent: FloatArray, numbers: FloatArray) -> FloatArray:
