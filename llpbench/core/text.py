@@ -116,7 +116,7 @@ def duration(seconds: float) -> str:
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 """Beginning of a text that a spreadsheet takes for a formula (OWASP, CSV injection). Numbers stay numbers."""
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def _without_formula(value: Any) -> Any:

@@ -131,10 +131,6 @@ class BagLabels:
         names = [name for name, there in zip(self.names, listed, strict=True) if there]
         return replace(self, of_row=place[self.of_row], names=names)
 
-    def of_rows(self, rows: BoolArray) -> BagLabels:
-        """Return the labels of some `rows` [rows]."""
-        return replace(self, of_row=self.of_row[rows], weights=None if self.weights is None else self.weights[rows])
-
     def _require_matched(self, table: BagTable, listed: BoolArray) -> None:
         what, drop = table.what, f"use {_DROP}."
         if alone := self.alone:
@@ -179,6 +175,10 @@ class BagTable:
     """[2, bags, columns] all values, with the lower and with the upper ends of ranges (NaN in `values`), or None"""
     by_class: bool = False
     """whether the table had an entry for each bag and class"""
+    series: tuple[Hashable, ...] = ()
+    """names of the series that had the values, if any"""
+    has_rest: bool = False
+    """whether the last column is the rest of the rows, NaN for bags whose rows are not known yet"""
     at_fit: bool = True
     """whether the table was given to `fit`; messages then suggest `sampled`, `noise`, `impossible` and `unmatched`"""
 
@@ -190,8 +190,9 @@ class BagTable:
     def classes(self, named: Sequence[Hashable] | None) -> list[Hashable]:
         """Return all classes, in the order of the columns.
 
-        For a single column, the positive class is the last one. If the column's name is a text such as `late`, the
-        classes are `not late` and `late`. Raises `LLPBenchError` if `named` is given and differs.
+        A single column is of the positive class, the last one: the class with its name, if there is one. If its name is
+        a text such as `late`, the classes are `not late` and `late`. Raises `LLPBenchError` if `named` is given and
+        differs, and for a number as name, such as pandas' default 0, that is not the last class.
         """
         width = self.values.shape[1]
         if self.columns is not None and width > 1:
@@ -208,7 +209,11 @@ class BagTable:
         if len(names) != number:
             told = f"{self.what} with {plural(width, 'column')} need {number} classes"
             raise LLPBenchError(f"{told}, got {len(names)} ({shown(names)}). Give one column per class.")
-        return names
+        own = [name for name in names if width == 1 and name in (self.columns or self.series)]
+        if own not in ([], names[-1:]) and (len(own) > 1 or not isinstance(own[0], str)):
+            told = f"{self.what} of one class are called {own[0]!r}, which is not the counted class {names[-1]!r}"
+            raise LLPBenchError(f"{told}. Rename this column or give one column per class.")
+        return sorted(names, key=own.__contains__)
 
     def only(self, named: Sequence[Hashable] | None) -> BagTable:
         """Return the table with only the columns in `named`, if all of these are columns."""
@@ -248,7 +253,14 @@ class BagTable:
         if total := self._total(self.values, rows):
             raise LLPBenchError(total)
         rest = (rows if self.is_counts else 1.0) - self.values.sum(axis=1)
-        return replace(self, values=np.column_stack([self.values, rest.clip(min=0)]), columns=[*self.columns, name])
+        values, of_rows = np.column_stack([self.values, rest.clip(min=0)]), self.is_counts and self.sizes is None
+        return replace(self, values=values, columns=[*self.columns, name], has_rest=of_rows)
+
+    def shares(self) -> BagTable:
+        """Return the table as proportions, which are those of a sample of the rows, too."""
+        whole = self.values.sum(axis=1) if self.sizes is None else self.sizes
+        values = self.values / np.where(whole > 0, whole, np.nan)[:, None] if self.is_counts else self.values
+        return replace(self, values=values, is_counts=False, sizes=None)
 
     def counts(
         self,
@@ -269,8 +281,10 @@ class BagTable:
         """
         at = self.rows_of(labels)
         values = np.where((at >= 0)[:, None], self.values[at], np.nan)
-        values[np.isnan(values).any(axis=1)] = np.nan
         rows = labels.sizes.astype(np.float64)
+        if self.has_rest:
+            values[:, -1] = (rows - values[:, :-1].sum(axis=1)).clip(min=0)
+        values[np.isnan(values).any(axis=1)] = np.nan
         sampled = sampled or as_shares
         whole = self._whole(values, rows, at, sampled)
         if as_shares:
@@ -333,7 +347,9 @@ class BagTable:
         most = most + (labels.rounding(given) if self.is_counts else 0.0)
         low, high = -(most + 1e-9 * unit), unit * (1 + 1e-9) + most
         beyond = ((values < low[:, None]) | (values > high[:, None])).any(axis=1)
-        slack = (1e-6 * unit if self.is_counts else _rounding(given)) + most * given.shape[1] ** 0.5
+        whole = np.isin(given[np.isfinite(given)], (0.0, 1.0)).all()
+        printed = 0.0 if whole else given.shape[1] * _half_a_unit(given, fewest=1)  # of all shares of a bag
+        slack = (1e-6 * unit if self.is_counts else max(_ROUNDED, printed) + 1e-9) + most * given.shape[1] ** 0.5
 
         other_ways = either("Give NaN for unknown values.", "Leave unknown values empty.")
         if self.at_fit:
@@ -356,7 +372,7 @@ class BagTable:
                 if labels.weights is not None:
                     rows = f"has rows with a total weight of {unit[first]:,.10g}"
                 sum_ = f"its counts ({listed}) add up to {total[first]:,.10g}" if sums else f"its count is {listed}"
-                advice = f"{hint or f'Give whole bags.{_WHOLE}'} {other_ways}"
+                advice = f"{hint or f'Give whole bags, or {_SHARES}.{_WHOLE}'} {other_ways}"
                 if self.at_fit and not hint:
                     advice = self._advice(values, unit, other_ways)
                 return f"{bag} {rows}, but {sum_}. {extent} {advice}{ignore}"
@@ -479,25 +495,12 @@ class BagTable:
         return known & ((rows > whole + slack) if sampled else (np.abs(rows - whole) > slack)), message
 
 
-def _rounding(shares: FloatArray) -> FloatArray:
-    """Return the tolerance for the sum of shares [bags]: half a unit of the last printed digit for each class."""
-    whole = np.isin(shares[np.isfinite(shares)], (0.0, 1.0)).all()
-    of_class = 0.0 if whole else _half_a_unit(shares, fewest=1)
-    return np.full(len(shares), max(_ROUNDED, shares.shape[1] * of_class) + 1e-9)
-
-
 def _half_a_unit(numbers: FloatArray, fewest: int = 0) -> float:
     """Return half a unit of the last printed digit of some numbers with at least `fewest` digits after the point."""
     known = numbers[np.isfinite(numbers)]
-    possible = range(fewest, _PRINTED_DIGITS + 1)
-    digits = next((digits for digits in possible if _has_digits(known, digits)), _FLOAT_DIGITS)
-    return float(0.5 / 10.0**digits)
-
-
-def _has_digits(numbers: FloatArray, digits: int) -> bool:
-    """Return whether numbers have at most `digits` digits after the point."""
-    scaled = numbers * 10.0**digits
-    return np.allclose(scaled, np.round(scaled), rtol=0, atol=1e-6)
+    scales = (10.0**digits for digits in range(fewest, _PRINTED_DIGITS + 1))
+    same = (scale for scale in scales if np.allclose(known * scale, np.round(known * scale), rtol=0, atol=1e-6))
+    return 0.5 / next(same, 10.0**_FLOAT_DIGITS)
 
 
 _Fault = tuple[BoolArray, Callable[[int, str, str], str]]

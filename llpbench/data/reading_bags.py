@@ -155,17 +155,18 @@ def read_bag_table(proportions: Any, counts: Any, labels: BagLabels, sizes: Any 
         if given.columns.nlevels > 1:
             got = f"{given.columns.nlevels} levels such as {given.columns[0]!r}"
             raise LLPBenchError(f"the columns of {what} must have one level (the classes), got {got}.")
-        columns = list(given.columns)
+        columns = list(given.columns) if given.shape[1] > 1 or not isinstance(given.columns, pd.RangeIndex) else None
     names, parts = _by_bag(given, what, labels, partial(_parts, ranged=is_counts))
     if columns and {*columns} & {*labels.names} and not {*names} & {*labels.names}:
         swapped = f"pandas.DataFrame({what})" if isinstance(given, Mapping) else f"{what}.T"
         must = "must have a row for each bag and a column for each class"
         advice = f"Give {f'{what}.swaplevel()' if by_class else swapped}."
         raise LLPBenchError(f"{what} {must}, got the column {columns[0]!r}. {advice}")
-    table = BagTable(names, parts[0], columns, is_counts, ends=parts[1:] if len(parts) > 1 else None, by_class=by_class)
+    ends, series = parts[1:] if len(parts) > 1 else None, (given.name,) if isinstance(given, pd.Series) else ()
+    table = BagTable(names, parts[0], columns, is_counts, ends=ends, by_class=by_class, series=series)
     if sizes is None:
         return table
-    numbers = values_of_bags(sizes, "sizes", names, labels, _numbers)
+    numbers = values_of_bags(sizes, "sizes", names, labels, lambda *given: _parts(*given, ranged=False)[0])
     impossible = numbers[~((numbers >= 1) & (numbers % 1 == 0))]
     if numbers.shape[1] != 1 or len(impossible):
         some = f", got {impossible[0]:,.10g}" if len(impossible) else ""
@@ -281,11 +282,6 @@ def _wide(series: pd.Series, what: str) -> pd.DataFrame:
             told = f"classes must differ by more than capitals and spaces, got {other!r} and {label!r}"
             raise LLPBenchError(f"{told}. Give each class one name in {what}.")
     return frame
-
-
-def _numbers(values: Any, what: str) -> FloatArray:
-    """Return values as an array [bags, columns]."""
-    return np.asarray(_parts(values, what, ranged=False)[0])
 
 
 def _parts(values: Any, what: str, *, ranged: bool = True) -> FloatArray:

@@ -218,7 +218,8 @@ class BagData:
         labels = self.labels.only(np.array([name in names for name in self.labels.names], dtype=bool))
         rows: BoolArray = labels.of_row >= 0
         table = None if self.table is None else self.table.of(names)
-        return replace(self, labels=labels.of_rows(rows), table=table), rows
+        weights = None if labels.weights is None else labels.weights[rows]
+        return replace(self, labels=replace(labels, of_row=labels.of_row[rows], weights=weights), table=table), rows
 
     def rows(self, X: Any) -> Any:
         """Return the rows of X that `labels` are of: X, or copies of it for several groupings."""
@@ -267,7 +268,8 @@ def _read_groupings(
     of_rows = pd.Series(np.concatenate(labels), dtype=object)
     weights = None if weights is None else np.tile(weights, len(bags))
     ends = next((each.ends for each in tables if each.ends is not None), None)  # refused by the caller
-    table = replace(tables[0], names=[*joined.index], values=joined.to_numpy(), ends=ends)
+    series = tuple(name for each in tables for name in each.series)
+    table = replace(tables[0], names=[*joined.index], values=joined.to_numpy(), ends=ends, series=series)
     return replace(read_bag_labels(of_rows, of_rows.to_numpy(), weights), copies=len(bags)), table
 
 

@@ -296,7 +296,7 @@ class _Bagged:
         held, rows = self._some(part.held)
         with warnings.catch_warnings(action="ignore", category=LLPBenchWarning):  # each bag has its own categories
             features = model._rows(self.frame.loc[rows, columns])
-        whole, _ = in_bags(features, held.labels, self.counts[part.held])
+        whole, *_ = in_bags(features, held.labels, self.counts[part.held])
         proba = (1 - uniform) * model._predicted(whole.rows) + uniform / self.counts.shape[1]
         return {**coarse_criteria(proba, whole), "seconds": seconds}
 

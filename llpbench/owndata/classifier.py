@@ -174,7 +174,8 @@ class LLPClassifier(FittedClassifier):
         self.distinct_rows_ = None if same is None else len(same.first)
         self._known, self._ranges = known, ranges
         self._held_out = None if held_out is None else self._calibrated(held_out)
-        self._table = data.table if of_bags.of_rows else None
+        self._table = data.table if data.table is None or data.counted == "rows" else data.table.shares()
+        self._weighted = data.labels.weights is not None
         warn("doubts", "" if doubts is None else doubts.warning)
         return self
 

@@ -155,7 +155,7 @@ class CrossTable:
 
         Shares are of the people with the outcomes `of` (default: `among`).
         """
-        cells = self.joined @ cells if cells.shape[-2] == self.joined.shape[1] else cells
+        cells = self.joined @ cells if cells.shape[-2] > len(self.groups) else cells
         with np.errstate(invalid="ignore"):
             return np.asarray(cells / cells[..., self.among if of is None else of].sum(axis=-1, keepdims=True))
 
@@ -323,10 +323,13 @@ def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: fl
 
 def _counts_of_shares(margins: Sequence[pd.DataFrame], sizes: pd.Series) -> list[pd.DataFrame]:
     """Return numbers of people by group and by outcome, from shares or percentages; outcomes may have a rest."""
-    found: list[pd.DataFrame] = []
+    found, whole = list[pd.DataFrame](), 1
     for margin in margins:
         total = margin.sum(axis=1)
-        whole = 100 if total.median() > 1 + _SHARES_OFF else 1
+        if few := total.median() <= 1 + _SHARES_OFF and whole == 100 and (np.abs(total - 1) > _SHARES_OFF).any():
+            told = f"outcomes are read as percentages, because groups are, although they add up to {total.max():.4g} at"
+            warn("percentages", f"{told} most. If they are shares, multiply them by 100.")
+        whole = 100 if few or total.median() > 1 + _SHARES_OFF else 1
         off = np.abs(total / whole - 1) > _SHARES_OFF
         if off.any() and not found:
             raise LLPBenchError(

@@ -48,6 +48,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
     _known: BaggedRows  # training rows of known bags; a loaded model has none
     _held_out: FloatArray | None = None  # [rows] their calibrated predictions by models without their bags
+    _weighted = False  # whether rows of the fit had weights; a loaded model does not know
 
     def _hold(self, model: FittedModel) -> None:
         self._model, bags, names = model, model.bags, model.columns.names
@@ -110,7 +111,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
     def _adding_up(self, proba: FloatArray, data: BagData) -> tuple[FloatArray, Any]:
         """Return probabilities and labels that add up to counts of bags (labels: without weights)."""
-        labels, found = self._counts_of_whole(data)
+        labels, found = self._whole_counts(data, data.table)
         nothing = np.empty((len(proba), 0))
         whole = BaggedRows(Rows(nothing, nothing, nothing), labels.index(), found)
         chosen, known = np.flatnonzero(whole.known[whole.bag_of_row]), whole.where_known()
@@ -189,8 +190,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         self, rows: Rows, data: BagData, groups: Groups, *, among: Sequence[Hashable] | None, name: str = "bag"
     ) -> pd.DataFrame:
         """Return the estimates of `estimate`. `rows` may be in files; those of about 2 million rows stay in memory."""
-        labels, found = self._counts_of_whole(data)
-        whole, copies = in_bags(rows, labels, found, [groups.of_row])
+        labels, found = self._whole_counts(data, data.table)
+        whole, copies, weights = in_bags(rows, labels, found, groups.of_row)
         warn("known groups", self._told_of_known_groups(groups, labels))
         there, of_row = np.unique(groups.of_row[copies.places], return_inverse=True)  # a group may have no weight
         groups = Groups(of_row, groups.labels.iloc[there].reset_index(drop=True))
@@ -200,7 +201,8 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if among is not None and ({*among} - {*classes} or len(some) < 2):
             raise LLPBenchError(f"{argument('among')} must name two classes or more of {classes}, got {[*among]!r}.")
         chosen, names = some if len(some) < len(classes) else None, [str(each) for each in labels.columns or [name]]
-        estimates = GroupEstimates(groups, labels.names, names, classes, chosen, copies.ratio, self.random_state)
+        sums = weights, copies.ratio, labels.sizes * copies.ratio
+        estimates = GroupEstimates(groups, labels.names, names, classes, chosen, *sums, self.random_state)
         exact = whole.known.all() and facts.of_rows and not facts.deviation
         if exact and (table := estimates.from_table(whole)) is not None:
             return table
@@ -233,7 +235,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         if found <= bags and (not found <= known or len(found) == 1):
             if found <= known:
                 raise LLPBenchError(f"y must be classes or bags, but {found.pop()!r} is both. Use scoring=bag_scorer.")
-            return bag_scorer(self, X, y)
+            return bag_scorer(self, X, y, sample_weight)
         if other := found - known:
             must = f"y must be classes ({self.classes_.tolist()}) or bags of fit, got {other.pop()!r}"
             raise LLPBenchError(f"{must}. To score other bags, use score_bags with counts=.")
@@ -259,12 +261,12 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         rows = self._rows(X)
         known = {"proportions": proportions, "counts": counts, "sample_weight": sample_weight}
         data = BagData.of(X, bags, **known, unmatched=unmatched)
-        table, drop = data.table, data.drop_unmatched
-        labels, found = self._counts_of(data, self._table if table is None else table, drop or table is None)
-        if not drop:
-            _require_bags(labels)
-        labels.require_people()
-        whole, _ = in_bags(rows, labels, found)
+        table, own = data.table, self._table
+        if own is not None and own.ends is not None and {*data.labels.names} <= {*self.bags_.tolist()}:
+            own = None  # the expected counts of ranges are those of the bags of fit
+        drop = data.drop_unmatched or table is None
+        labels, found = self._whole_counts(data, own if table is None else table, drop)
+        whole, *_ = in_bags(rows, labels, found)
         if not whole.known.any():
             raise LLPBenchError(f"at least one bag must have known counts, got {len(labels.names):,} without.")
         return coarse_criteria(self._predicted(whole.rows), whole)
@@ -351,19 +353,18 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
             known = None
         elif table.values.shape[1] > 1:  # an array or lists, as in fit: columns have no names, only an order
             known = [classes[place] for place in facts.order]
-        elif len(classes) == 2:  # the counted class is last: the named one, or that of `fit`
-            only = table.columns[0] if table.columns else None
-            positive = classes.index(only) if only in classes else facts.positive
-            known = [classes[1 - positive], classes[positive]]
+        elif len(classes) == 2:  # the counted class is last
+            known = [classes[1 - facts.positive], classes[facts.positive]]
         named = table.classes(known)
         if {*named} != {*classes}:
             raise LLPBenchError(f"the {table.what} must be of the classes {classes}, got {named}.")
         labels = labels.matched(table, drop_unmatched=drop)
         return labels, table.counts(labels, facts.deviation)[:, [named.index(label) for label in classes]]
 
-    def _counts_of_whole(self, data: BagData) -> tuple[BagLabels, FloatArray]:
-        labels, found = self._counts_of(data, data.table)
-        _require_bags(labels)
+    def _whole_counts(self, data: BagData, table: BagTable | None, drop: bool = False) -> tuple[BagLabels, FloatArray]:
+        labels, found = self._counts_of(data, table, drop)
+        if (alone := int((labels.of_row < 0).sum())) and not (drop and data.drop_unmatched):
+            raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
         labels.require_people()
         return labels, found
 
@@ -405,11 +406,6 @@ def _kinds(names: Sequence[Hashable]) -> set[tuple[bool, ...]]:
     return {tuple(isinstance(key, str) for key in (name if isinstance(name, tuple) else (name,))) for name in names}
 
 
-def _require_bags(labels: BagLabels) -> None:
-    if alone := int((labels.of_row < 0).sum()):
-        raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
-
-
 def coarse_criteria(proba: FloatArray, bags: BaggedRows) -> dict[str, float]:
     """Return coarse-grained criteria of predictions [rows, classes] by name: means over bags with known counts.
 
@@ -430,7 +426,7 @@ def coarse_criteria(proba: FloatArray, bags: BaggedRows) -> dict[str, float]:
     return {name: total / len(known) for name, total in sums.items() if name in means}
 
 
-def bag_scorer(estimator: Any, X: Any, bags: Any) -> float:
+def bag_scorer(estimator: Any, X: Any, bags: Any, sample_weight: Any = None) -> float:
     """Return how well mean predictions agree with the counts of held-out bags; larger is better.
 
     The score is minus the KL divergence of `LLPClassifier.score_bags`. Use it as `scoring=` in scikit-learn's model
@@ -460,5 +456,7 @@ def bag_scorer(estimator: Any, X: Any, bags: Any) -> float:
     if not hasattr(model, "score_bags"):
         raise LLPBenchError(f"bag_scorer needs an LLPClassifier, got {type(model).__name__}.")
     rows = X if steps is None or len(steps) == 1 else estimator[:-1].transform(X)
-    facts = {} if isinstance(bags, BagData) else {"unmatched": "drop"}
+    facts = {} if isinstance(bags, BagData) else {"unmatched": "drop", "sample_weight": sample_weight}
+    if facts and sample_weight is None and getattr(model, "_weighted", False):
+        raise LLPBenchError("bag_scorer needs the weights of fit, got none. Use score_bags with sample_weight=.")
     return -float(model.score_bags(rows, bags, **facts)["kl"])

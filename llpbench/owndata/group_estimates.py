@@ -41,7 +41,7 @@ from numpy.random import Generator
 from scipy.special import logit
 
 from llpbench.blocks.distinct import Distinct
-from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, IntArray, Rows
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
 from llpbench.core.errors import LLPBenchError, argument, warn
 from llpbench.core.method import Predictor
 from llpbench.core.seeding import generator
@@ -134,7 +134,7 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
 
 def _bounds(cells: _Cells, counts: _ClassCounts) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest possible number of rows of a class, by cell [cells]."""
-    size = cells.sizes.astype(np.float64)
+    size = cells.sizes
     number = counts.numbers[cells.bag] if counts.of_rows and not counts.noise else np.full(len(size), np.nan)
     least, most = duncan_davis(size, number, cells.bag_sizes[cells.bag])
     return np.where(np.isnan(number), 0.0, least), np.where(np.isnan(number), size, most)
@@ -149,7 +149,9 @@ class GroupEstimates:
     bag_names: Sequence[str]  # columns that name a bag
     classes: Sequence[Hashable]  # names, in the order of the columns of probabilities
     among: Sequence[int] | None  # positions of the classes that have shares and lines, at least two; None: all
+    weights: FloatArray  # [rows] number of rows that each row counts as, nearly 1
     ratio: float  # number of rows per person, if rows are repeated by weight
+    sizes: FloatArray  # [bags] sums of `weights`
     seed: int  # random seed of the draws
 
     def __post_init__(self) -> None:
@@ -171,10 +173,8 @@ class GroupEstimates:
     def _finished(self, found: pd.DataFrame) -> pd.DataFrame:
         """Return the lines of people, those of all bags first. Warn about groups with wide intervals."""
         _warn_of_wide(found[: len(self._chosen) * len(self.groups.labels)], [*self.groups.labels.columns])
-        if self.ratio == 1.0:
-            return found
         numbers = {name: found[name] / self.ratio for name in NUMBERS if not name.startswith("share")}
-        return found.assign(**{**numbers, "rows": numbers["rows"].round().astype(np.int64)})
+        return found.assign(**{**numbers, "rows": _as_whole(numbers["rows"])})
 
     def from_table(self, whole: BaggedRows) -> pd.DataFrame | None:
         """Return estimates from the table of rows' categories by classes; None for many categories or small bags.
@@ -186,14 +186,14 @@ class GroupEstimates:
         same = Distinct.of(columns, fewest=0)
         if same is None or not 2 <= len(same.first) <= _MOST_CATEGORIES or whole.sizes.mean() < _LEAST_SIZE:
             return None
-        inside = pd.crosstab(whole.bag_of_row, same.place).to_numpy(float)
-        people = pd.DataFrame(inside, columns=groups.of_row[same.first])
-        counts = pd.DataFrame(whole.proportions * whole.sizes[:, None], columns=[*self.classes])
+        inside = pd.crosstab(whole.bag_of_row, same.place, self.weights, aggfunc="sum").fillna(0.0)
+        people = pd.DataFrame(inside.to_numpy(float), columns=groups.of_row[same.first])
+        counts = pd.DataFrame(whole.proportions * self.sizes[:, None], columns=[*self.classes])
         facts = {"weights": np.ones(len(people)), "covariates": np.zeros((len(people), 0)), "seed": self.seed}
         table = CrossTable.of(people, counts, among=np.array(self._chosen), **facts)
         table.warn_if_curved("bags")
         cells = pd.concat([table.cells.assign(precinct=-1), table.by_precinct()], ignore_index=True)
-        cells = cells.assign(rows=cells["people"].round())[cells["people"] > 0.5]
+        cells = cells.assign(rows=_as_whole(cells["people"]))[cells["people"] > 0]
         least, most = (cells[name].to_numpy() for name in ("count_min", "count_max"))
         ends = np.floor(cells["count_lower"]).clip(least), np.ceil(cells["count_upper"]).clip(upper=most)
         lower, upper = _reaching(ends[0].to_numpy(), ends[1].to_numpy(), least, most)
@@ -204,7 +204,7 @@ class GroupEstimates:
         bag, group, label = (cells[name].to_numpy() for name in ("precinct", "group", "outcome"))
         found = pd.concat([self._names_of(bag), groups.labels.iloc[group].reset_index(drop=True)], axis=1)
         found = found.assign(**{"class": label}, **cells[[*NUMBERS]].reset_index(drop=True))
-        return self._finished(found.iloc[np.lexsort((group, bag))].reset_index(drop=True).astype({"rows": np.int64}))
+        return self._finished(found.iloc[np.lexsort((group, bag))].reset_index(drop=True))
 
     def from_draws(
         self, whole: BaggedRows, draws: ProcessDraws, known: KnownBags, predicted: Predictor, facts: BagFacts
@@ -220,10 +220,10 @@ class GroupEstimates:
             rows = Rows(*(np.asarray(part[at]) for part in whole.rows))
             some = piece_of(whole, slice(first, stop), rows)
             chosen = np.flatnonzero(some.known[some.bag_of_row])
-            proba = added_up(predicted(rows), some.where_known(), chosen, known.spread)
-            return rows, _Cells(some.sizes, self.groups.of_row[at], groups), proba
+            proba = added_up(predicted(rows), some.where_known(), chosen, known.spread, self.weights[at])
+            return rows, _Cells(some.sizes, self.groups.of_row[at], groups, self.weights[at]), proba
 
-        numbers = np.where(whole.known[:, None], whole.proportions * whole.sizes[:, None], np.nan)
+        numbers = np.where(whole.known[:, None], whole.proportions * self.sizes[:, None], np.nan)
         counts = [_ClassCounts(number, facts.deviation * self.ratio, facts.of_rows) for number in numbers.T]
         labels = range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
         streams = [generator(self.seed, "group estimates", label) for label in labels]
@@ -274,7 +274,13 @@ class GroupEstimates:
         named = named.iloc[np.repeat(np.arange(len(named)), len(chosen))].reset_index(drop=True)
         values = [each[:, chosen].ravel() for each in (np.broadcast_to(people, shares[0].shape), *numbers, *shares)]
         labels = np.tile([self.classes[label] for label in chosen], len(bags))
-        return named.assign(**{"class": labels}, **dict(zip(NUMBERS, values, strict=True))).astype({"rows": np.int64})
+        return named.assign(**{"class": labels}, **dict(zip(NUMBERS, values, strict=True)))
+
+
+def _as_whole(numbers: pd.Series) -> pd.Series:
+    """Return whole numbers if all are, except for rounding errors; else the same numbers."""
+    whole = numbers.round().astype(np.int64)
+    return whole if np.allclose(numbers, whole, rtol=1e-9, atol=1e-9) else numbers
 
 
 def _estimates(count: FloatArray, drawn: FloatArray, least: FloatArray, most: FloatArray) -> FloatArray:
@@ -304,15 +310,16 @@ def _warn_of_wide(found: pd.DataFrame, names: Sequence[str]) -> None:
 class _Cells:
     """Rows of some whole bags, bag by bag. A cell is a group in a bag that has rows."""
 
-    def __init__(self, bag_sizes: IntArray, group_of_row: IntArray, groups: int) -> None:
-        self.bag_sizes, self.group_of_row, self.groups = bag_sizes, group_of_row, groups
-        self.bag_of_row = np.repeat(np.arange(len(bag_sizes)), bag_sizes)
+    def __init__(self, bag_rows: IntArray, group_of_row: IntArray, groups: int, weights: FloatArray) -> None:
+        self.bag_rows, self.group_of_row, self.groups, self.weights = bag_rows, group_of_row, groups, weights
+        self.bag_of_row = np.repeat(np.arange(len(bag_rows)), bag_rows)
         numbers, self.of_row = np.unique(self.bag_of_row * groups + group_of_row, return_inverse=True)
         self.bag, self.group = np.divmod(numbers, groups)  # [cells], bags in ascending order
-        self.sizes = np.bincount(self.of_row)
+        sums = (np.bincount(of, weights).astype(np.float64) for of in (self.of_row, self.bag_of_row))
+        self.sizes, self.bag_sizes = sums
 
     def by_cell(self, values: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(self.of_row, values), dtype=np.float64)
+        return np.asarray(np.bincount(self.of_row, self.weights * values), dtype=np.float64)
 
     def by_group(self, values: FloatArray | IntArray) -> FloatArray:
         """Return the sums of `values` [cells, ...] in each group [groups, ...]."""
@@ -329,16 +336,16 @@ class _ClassCounts:
     noise: float = 0.0  # standard deviation of the noise of the numbers
     of_rows: bool = True  # whether these rows were counted, not a sample of them, or other rows with these shares
 
-    def drawn(self, sizes: IntArray, rng: Generator) -> FloatArray:
-        """Return whole numbers [bags] between 0 and `sizes`, NaN if not known."""
-        known = np.isfinite(self.numbers)
+    def drawn(self, rows: IntArray, sizes: FloatArray, rng: Generator) -> FloatArray:
+        """Return numbers of `rows` [bags], whole but for their weights, which add up to `sizes`; NaN if not known."""
+        known, unit = np.isfinite(self.numbers), sizes / rows
         share = np.clip(np.where(known, self.numbers, 0.0) / sizes, 0.0, 1.0)
         if not self.of_rows:
-            found = rng.binomial(sizes, share).astype(np.float64)
+            found = rng.binomial(rows, share).astype(np.float64)
         else:
-            found = share * sizes + self.noise * rng.standard_normal(len(sizes))
+            found = (share * sizes + self.noise * rng.standard_normal(len(sizes))) / unit
             found = np.floor(found + 1e-9 + (1 - 2e-9) * rng.random(len(sizes)))  # stochastic rounding
-        return np.where(known, found.clip(0, sizes), np.nan)
+        return np.where(known, (unit * found).clip(0, sizes), np.nan)
 
 
 class _EffectsOfGroups:
@@ -353,15 +360,16 @@ class _EffectsOfGroups:
 
     def add(self, cells: _Cells, bags: slice, rows: Rows, proba: FloatArray) -> None:
         """Add some `bags`; `proba` [rows] are probabilities of the class, which add up to the counts of bags."""
-        sizes, of_row, logits = cells.bag_sizes, cells.group_of_row, _logits(proba)
-        self._rows += np.bincount(of_row, minlength=cells.groups)
-        self._logits += np.bincount(of_row, logits, cells.groups)
+        logits = logit(proba.clip(_LEAST, 1 - _LEAST))
+        sizes, of_row, weights = cells.bag_sizes, cells.group_of_row, cells.weights
+        self._rows += np.bincount(of_row, weights, cells.groups)
+        self._logits += np.bincount(of_row, weights * logits, cells.groups)
         for away, sums in zip(self._deviations(rows, slice(None)).T, self._away.T, strict=True):
-            sums += np.bincount(of_row, away, cells.groups)
-        shares = np.zeros((len(cells.bag_sizes), cells.groups))
+            sums += np.bincount(of_row, weights * away, cells.groups)
+        shares = np.zeros((len(sizes), cells.groups))
         shares[cells.bag, cells.group] = cells.sizes / sizes[cells.bag]
-        means = np.bincount(cells.bag_of_row, logits, len(cells.bag_sizes)) / sizes
-        variance = np.bincount(cells.bag_of_row, proba * (1 - proba), len(cells.bag_sizes)) / sizes
+        means = np.bincount(cells.bag_of_row, weights * logits) / sizes
+        variance = np.bincount(cells.bag_of_row, weights * proba * (1 - proba)) / sizes
         noise = 1 / (sizes * np.maximum(variance, 1e-3))
         weight = self._known[bags] / (noise + self.tau**2 * max(1.0, _CONFOUNDED**2 * self._known.sum()))
         regressors = np.column_stack([shares, means])
@@ -397,7 +405,7 @@ def _drawn_counts(
 ) -> FloatArray:
     """Return draws [cells, draws] of the number of rows of a class."""
     deviations, effects, tau = posterior
-    logits, found = _logits(proba), np.empty((len(cells.sizes), _DRAWS))
+    logits, found = logit(proba.clip(_LEAST, 1 - _LEAST)), np.empty((len(cells.sizes), _DRAWS))
     at_once = max(_AT_ONCE, _VALUES // len(logits))
     for start in range(0, _DRAWS, at_once):
         for draw, away in enumerate(deviations(rows, slice(start, start + at_once)).T, start):
@@ -405,20 +413,18 @@ def _drawn_counts(
             of_bag = tau * rng.standard_normal(len(cells.bag_sizes))  # only needed if the count is not known
             latent = logits + away + of_cell[cells.of_row] + of_bag[cells.bag_of_row]
             latent += rng.logistic(size=len(logits))
-            chosen = _chosen(cells, latent, counts.drawn(cells.bag_sizes, rng))
-            found[:, draw] = cells.by_cell(chosen.astype(np.float64))
+            found[:, draw] = cells.by_cell(_chosen(cells, latent, counts.drawn(cells.bag_rows, cells.bag_sizes, rng)))
     return found
 
 
-def _logits(proba: FloatArray) -> FloatArray:
-    return np.asarray(logit(proba.clip(_LEAST, 1 - _LEAST)))
+def _chosen(cells: _Cells, latent: FloatArray, numbers: FloatArray) -> FloatArray:
+    """Return the part [rows] of each row that is of the class.
 
-
-def _chosen(cells: _Cells, latent: FloatArray, numbers: FloatArray) -> BoolArray:
-    """Return the rows of the class [rows]: the largest values of each bag, or those above 0 if its count is unknown."""
-    bags = cells.bag_of_row
-    starts = np.cumsum(cells.bag_sizes) - cells.bag_sizes
-    rank = np.empty(len(latent))
-    rank[np.lexsort((-latent, bags))] = np.arange(len(latent)) - starts[bags]
+    These are the largest values of each bag, whose weights add up to its number, or those above 0 if this is unknown.
+    """
+    bags, weights, above = cells.bag_of_row, cells.weights, np.empty(len(latent))
+    order = np.lexsort((-latent, bags))
+    above[order] = np.cumsum(weights[order]) - weights[order]
+    above -= (np.cumsum(cells.bag_sizes) - cells.bag_sizes)[bags]
     number = numbers[bags]
-    return np.asarray(np.where(np.isnan(number), latent > 0, rank < number))
+    return np.where(np.isnan(number), latent > 0, ((number - above) / weights).clip(0, 1))

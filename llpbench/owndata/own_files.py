@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -139,10 +139,11 @@ class BagFile:
             got = f"got {marks[0]!r} for bag {bags[row]!r} in {place_of(frame, row)}"
             told = f"column {name!r} must be numeric, {got} ({plural(len(wrong), 'such value')}). Correct the file."
             raise DataError(f"file {str(self.path)!r}: {told}{remedy * (len(marks) <= _MOST_MARKS)}")
+        unit = 100 if found.percent else 1
         if found.example is not None:
-            name = cells.index[cells == found.example[0]][0][0]
-            warn("file", f"file {str(self.path)!r}: {found.told(name)}.")
-        values = found.values / (100 if found.percent else 1)
+            name, (text, number) = cells.index[cells == found.example[0]][0][0], found.example
+            warn("file", f"file {str(self.path)!r}: {replace(found, example=(text, number / unit)).told(name)}.")
+        values = found.values / unit
         if number := len(found.broken):
             name, text = found.broken.index[0][0], str(found.broken.iloc[0])
             low, high = Range.read(text) or (0, 0)
@@ -255,7 +256,10 @@ class FileRows:
         kinds = ["probability"] + ["count"] * (weight is not None)
         names = [f"{kind}_{label}" for kind in kinds for label in model.classes_]
         with _warned_once() as rows_of_batches:
-            whole = self._in_whole_bags(progress) if whole_bags else None
+            whole, facts = None, list[_Facts]()
+            if whole_bags:
+                proba = np.concatenate([*self._passed(progress, model.predict_proba, facts)])
+                whole = model._adding_up(proba, self._data(facts))
             done = _advancing(progress, "predictions", self.total)
 
             def predicted(batch: RowBatch) -> pd.DataFrame:
@@ -322,12 +326,6 @@ class FileRows:
         texts = bag_keys(frame, [name for name in names if name in keys], part)
         features = pd.DataFrame({name: texts.get(name, column) for name, column in columns.items()})
         return features, frame.drop(columns=[str(column.name) for column in columns.values()])
-
-    def _in_whole_bags(self, progress: Progress) -> tuple[FloatArray, Any]:
-        """Return probabilities [rows, classes] that add up to the counts of bags, and labels [rows]."""
-        facts = list[_Facts]()
-        proba = np.concatenate([*self._passed(progress, self.model.predict_proba, facts)])
-        return self.model._adding_up(proba, self._data(facts))
 
     def _data(self, facts: Sequence[_Facts]) -> BagData:
         keys, weights, _ = zip(*facts, strict=True)

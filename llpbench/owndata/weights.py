@@ -12,8 +12,8 @@ first rows add up to their weights within half a row. So a feature's total in a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -110,9 +110,18 @@ class Repeats:
 
 
 def in_bags(
-    rows: Rows, labels: BagLabels, counts: FloatArray, groups: Sequence[IntArray] = ()
-) -> tuple[BaggedRows, Repeats]:
-    """Return rows in bags, repeated by weight, and the repetitions (in order of `groups` first)."""
-    copies = Repeats.of(labels, lambda: pd.DataFrame(dict(enumerate([*groups, *rows.numeric.T, *rows.categorical.T]))))
+    rows: Rows, labels: BagLabels, counts: FloatArray, groups: IntArray | None = None
+) -> tuple[BaggedRows, Repeats, FloatArray]:
+    """Return rows in bags, repeated by weight, the repetitions, and weights [repeated rows] that make up for rounding.
+
+    With these, each bag (with `groups` [rows]: each group of a bag) has the sum of its rows' weights, times `ratio`.
+    """
+    cells = labels
+    if groups is not None:
+        keys = pd.Series(labels.of_row * (groups.max() + 1) + groups)
+        of_row, names = pd.factorize(keys if labels.weights is None else keys.where(labels.weights > 0), sort=True)
+        cells = replace(labels, of_row=of_row, names=names.tolist())
+    copies = Repeats.of(cells, lambda: pd.DataFrame(dict(enumerate([*rows.numeric.T, *rows.categorical.T]))))
     repeated = Rows(*(part[copies.places] for part in rows))
-    return BaggedRows(repeated, labels.index(copies.places), copies.counts(counts, noisy=True)), copies
+    weights = (copies.people / copies.sizes * copies.ratio)[cells.of_row[copies.places]]
+    return BaggedRows(repeated, labels.index(copies.places), counts), copies, weights

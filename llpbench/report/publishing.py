@@ -89,7 +89,8 @@ class Published:
 
             drawn = save(gallery(report.leaderboards), plots)
         overview, beside = overview or Overview.of(report.leaderboards.main_boards()), beside or {}
-        figures = [(plot.title, _relative(plots / f"{plot.name}.svg", out)) for plot in drawn if plots is not None]
+        paths = [Path(os.path.relpath(plots / f"{plot.name}.svg", out)) for plot in drawn if plots is not None]
+        figures = [(plot.title, quote(path.as_posix())) for plot, path in zip(drawn, paths, strict=False)]
         files = {_STANDINGS: _standings_csv(report.leaderboards)}
         if not _is_foreign(out / _README):
             files[_README] = _readme(report, overview, beside, figures)
@@ -111,11 +112,6 @@ def _standings_csv(leaderboards: Leaderboards) -> str:
     """Return a line for each board and entry as CSV: every column of the leaderboard. Unknown values are empty."""
     boards = [Standings.of(board).lines.astype(object) for board in leaderboards.boards]  # whole numbers stay whole
     return frame_as_csv(concat(boards)) if boards else "\n"
-
-
-def _relative(path: Path, folder: Path) -> str:
-    """Return the link from a file in a folder to another file."""
-    return quote(Path(os.path.relpath(path, folder)).as_posix())
 
 
 def _is_foreign(readme: Path) -> bool:

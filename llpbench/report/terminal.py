@@ -86,7 +86,8 @@ def _standing(board: Board, console: Console, yours: Collection[str]) -> Table:
         marks_of = filter(None, (marks[n], _yours_text(board, n, yours) if n in marked else ""))
         names.append(f"{rank or '':>2} {', '.join([words.clean(board.labels[n]), *marks_of])}")
     most = console.width // 2
-    names = [_without_middle(name, most) for name in names]
+    # names of one method often begin alike, and marks are at the end
+    names = [name if len(name) <= most else f"{name[: most - 2 - most // 2]}..{name[-(most // 2) :]}" for name in names]
     columns = [(Heading("method", numeric=False), [Field((name,)) for name in names])]
     width = _width(*columns[0])
     for column in map(COLUMNS.__getitem__, _COLUMNS):
@@ -101,11 +102,6 @@ def _standing(board: Board, console: Console, yours: Collection[str]) -> Table:
     if hidden:
         grid.add_row(_text(f"   {plural(hidden, 'more method')} in index.html", console, "dim"))
     return grid
-
-
-def _without_middle(name: str, most: int) -> str:
-    """Return a name of at most `most` characters. Names of one method often begin alike, and marks are at the end."""
-    return name if len(name) <= most else f"{name[: most - 2 - most // 2]}..{name[-(most // 2) :]}"
 
 
 def _yours_text(board: Board, entry: int, yours: Collection[str]) -> str:

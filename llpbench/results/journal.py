@@ -474,15 +474,11 @@ def _parse(data: bytes, path: Path) -> Contents:
             unterminated = unterminated and not is_torn
             if line.strip():
                 where = f"{'the last line' if is_last else f'line {number}'} of {str(path)!r}"
-                warnings.append(f"{where}{' is torn' if is_torn else f': {error}'}; {_missing(line)}")
+                missing = f"its {'search' if _SEARCH_START.match(line) else 'run'} counts as missing"
+                warnings.append(f"{where}{' is torn' if is_torn else f': {error}'}; {missing}")
     if not contents.runs and not contents.tunings and not _is_ours(data):
         raise LLPBenchError(f"{str(path)!r} is not a journal of llpbench. Choose another --out, or move the file away.")
     return replace(contents, warnings=tuple(warnings), end=len(data) - len(tail), unterminated=unterminated)
-
-
-def _missing(line: bytes) -> str:
-    """Return the consequence of leaving out a line, as far as its beginning shows (`to_line`)."""
-    return f"its {'search' if _SEARCH_START.match(line) else 'run'} counts as missing"
 
 
 def _newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:

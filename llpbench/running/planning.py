@@ -397,14 +397,10 @@ def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str
         for values in _grid(settings.set["pretraining"]):
             read_params(PretrainingParams, values, owner="pretraining")
     for name in params:
-        _require_in_run("--set", name, methods)
+        if name not in methods:
+            known = METHODS.entry(name).name  # unknown names have an error of their own
+            raise LLPBenchError(f"--set names {known!r}, which is not in this run. Add it to --methods.")
     return params
-
-
-def _require_in_run(what: str, name: str, methods: Collection[str]) -> None:
-    if name not in methods:
-        known = METHODS.entry(name).name  # unknown names have an error of their own
-        raise LLPBenchError(f"{what} names {known!r}, which is not in this run. Add it to --methods.")
 
 
 def _baggings(pattern: str) -> list[str]:

@@ -98,7 +98,7 @@ def test_foreign_text_is_a_line_that_cannot_command_a_terminal() -> None:
 
 
 FORMULAS = ["=1+1", "+cmd", "-x", "@sum", "\t=1", "\r=1", "\n=1", "＝1"]
-HARMLESS = ["-5", "+3e-2", "-", "a=b", "", "plain"]
+HARMLESS = ["-5", "+3e-2", "-1,5", "-,5", "-", "a=b", "", "plain"]
 
 
 @pytest.mark.parametrize("text", FORMULAS)

@@ -256,6 +256,19 @@ def test_single_column_keeps_its_class(tmp_path: Path) -> None:
             assert each.disaggregate(FRAME, BAGS, counts=given)[:, 0].sum() == pytest.approx(YES.sum())
 
 
+def test_column_named_after_class_counts_it() -> None:
+    """In whatever order classes are. A number may be a default name: it is refused unless it is the counted class."""
+    sums, numbered = TABLE.sum().tolist(), TABLE.set_axis([0, 1], axis=1)
+    for given in (TABLE[["yes"]], YES, TABLE["no"], LONG.xs("no", level=1, drop_level=False)):
+        model = fitted(counts=given, classes=["yes", "no"])
+        for other in (model, fitted(counts=TABLE.iloc[:, ::-1])):
+            assert other.disaggregate(FRAME, BAGS, counts=given).sum(axis=0) == pytest.approx(sums)
+    for unnamed in (numbered[1], numbered[[1]], pd.DataFrame(YES.to_numpy(), YES.index)):
+        assert fitted(counts=unnamed).disaggregate(FRAME, BAGS, counts=unnamed).sum(axis=0) == pytest.approx(sums)
+    with refusal(r"\b0\b.*\b1\b"):
+        fitted(counts=numbered[0])
+
+
 @pytest.mark.parametrize("classes", [2, 3], ids="{} classes".format)
 def test_unnamed_columns_keep_order(classes: int, tmp_path: Path) -> None:
     frame, bags, votes = people(200, 10, classes=classes)

@@ -395,6 +395,25 @@ def test_grid_search_scores_held_out_bags(counts: Any) -> None:
     assert found.best_params_ == {"llpclassifier__params": {"strength": 1.0}}
 
 
+@pytest.mark.parametrize(
+    ("counts", "facts", "off"),
+    [
+        (7 * TABLE, {"sampled": True}, 1e-6),
+        (7 * TABLE, {"as_shares": True}, 1e-6),
+        (TABLE[[1]].rename(columns=str), {"rest_as": "0"}, 1e-6),
+        (2 * TABLE, {"sample_weight": np.full(300, 2.0)}, 1e-2),
+        (TABLE[1].astype(object).where(TABLE.index != "d00", "0-90"), {}, 0.3),
+    ],
+)
+def test_grid_search_scores_special_counts(counts: Any, facts: dict[str, Any], off: float) -> None:
+    model, grid, given = LLPClassifier("bag-mean-linear"), {"params__strength": [1.0]}, {"counts": counts, **facts}
+    found, plain = (search(model, grid, bag_scorer, **each, unmatched="drop") for each in (given, {"counts": TABLE}))
+    assert found.best_score_ == pytest.approx(plain.best_score_, rel=off)
+    if "sample_weight" in facts:
+        with refusal("sample_weight"):
+            bag_scorer(found.best_estimator_, FRAME[["age"]], BAGS)
+
+
 def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:
     model = linear()
     expected = model.score_bags(FRAME, BAGS, counts=TABLE)

@@ -13,7 +13,7 @@ import pytest
 from known_cells import GROUPS, OUTCOMES, simulated
 
 from llpbench import CrossTable, cross_table
-from llpbench.core.errors import LLPBenchError
+from llpbench.core.errors import LLPBenchError, LLPBenchWarning
 
 
 def test_bounds_match_enumeration_of_tables() -> None:
@@ -88,10 +88,19 @@ def changed(change: Callable[..., tuple[Any, ...]], precincts: int = 30) -> Cros
     ],
 )
 def test_same_precincts_give_same_shares(change: Any, tolerance: float) -> None:
-    expected, shares = changed(lambda *margins: margins).shares, changed(change).shares
+    expected, shares, goodman = changed(lambda *both: both).shares, (table := changed(change)).shares, table.goodman
     found = shares if "group 0" in shares.index else shares.loc[GROUPS, OUTCOMES]
     assert np.allclose(found, expected, atol=tolerance)
     assert "nobody" not in shares.index or shares.loc["nobody"].isna().all()
+    assert goodman.drop(index="nobody", errors="ignore").notna().all(axis=None)
+
+
+def test_percentages_of_groups_say_that_those_of_rare_outcomes_are() -> None:
+    people, votes, _ = simulated(30)
+    sizes, rare = people.T.sum(), votes[["ann"]] // 100
+    with pytest.warns(LLPBenchWarning, match="percentages"):
+        found = cross_table(100 * people.div(sizes, axis=0), 100 * rare.div(sizes, axis=0), sizes=sizes, rest="rest")
+    assert np.allclose(found.shares, cross_table(people, rare, rest="rest").shares, atol=1e-6)
 
 
 def test_weights_equal_repeated_precincts() -> None:

@@ -30,7 +30,7 @@ def gp(frame: pd.DataFrame, bags: Any, counts: Any, **given: Any) -> LLPClassifi
 def grouped(cells: dict[tuple[int, int], int]) -> _Cells:
     """Rows of (bag, group), so many of each."""
     keys = np.array([key for key, number in cells.items() for _ in range(number)])
-    return _Cells(np.bincount(keys[:, 0]), keys[:, 1], int(keys[:, 1].max()) + 1)
+    return _Cells(np.bincount(keys[:, 0]), keys[:, 1], int(keys[:, 1].max()) + 1, np.ones(len(keys)))
 
 
 def test_duncan_davis_bounds_match_hand_computation() -> None:
@@ -48,7 +48,7 @@ def test_draws_include_fractional_and_noisy_counts() -> None:
 
     def drawn(*counts: float, **given: Any) -> FloatArray:
         known = _ClassCounts(np.array(counts), **given)
-        return np.stack([known.drawn(np.array([10, 10]), rng) for _ in range(2000)])
+        return np.stack([known.drawn(np.array([10, 10]), np.full(2, 10.0), rng) for _ in range(2000)])
 
     exact, noisy, sampled = drawn(2.25, np.nan), drawn(5.0, 9.0, noise=2.0), drawn(5.0, 0.0, of_rows=False)
     assert set(exact[:, 0]) == {2.0, 3.0}
@@ -246,6 +246,24 @@ def test_group_without_weight_is_left_out(weight: float) -> None:
     found = gp(FRAME, BAGS, counts, sample_weight=weights).estimate(FRAME, BAGS, group, sample_weight=weights)
     assert {*found["group"]} == {"owns", "rents"}
     assert found["count"][:4].sum() == pytest.approx(597 * weight)
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["table of categories", "draws"])
+def test_estimates_of_fractional_weights_are_exact(few: bool) -> None:
+    """Also in a bag of less than a person, and for groups that are a small part of a bag."""
+    weights = np.where(BAGS == "d00", 0.013, np.where(FRAME["age"] > 60, 0.1, 2.03))
+    group = pd.Series(np.where(FRAME["owns"], "a", "b") if few else FRAME["job"].fillna("z"), name="group")
+    sums = pd.Series(weights).groupby([BAGS, VOTES]).sum().unstack(fill_value=0.0)
+    model = gp(group.to_frame() if few else FRAME, BAGS, sums, sample_weight=weights)
+    found = model.estimate(group.to_frame() if few else FRAME, BAGS, group, sample_weight=weights)
+    cells = found[found["bag"] != "all"].pivot(index=["bag", "group"], columns="class")
+    people = pd.Series(weights).groupby([BAGS, group.to_numpy()]).sum()
+    counts, rows = sums.loc[cells.index.get_level_values(0)].to_numpy(), people.to_numpy()[:, None]
+    assert np.allclose(cells["count"].groupby("bag").sum(), sums, rtol=1e-5)
+    assert np.allclose(cells["rows"], rows)
+    assert np.allclose(cells["count_max"], np.minimum(counts, rows))
+    assert np.allclose(cells["count_min"], np.maximum(rows - counts[:, ::-1], 0.0))
+    assert np.allclose(cells["count"], cells["share"] * cells["rows"])
 
 
 @pytest.mark.parametrize("few", [True, False], ids=["table of categories", "draws"])
