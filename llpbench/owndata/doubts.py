@@ -82,10 +82,7 @@ class Doubts:
 
     @classmethod
     def of(cls, union: Union, known: BaggedRows, held_out: float | None = None) -> Self:
-        """Return the doubts of a union that was fitted to `known` bags.
-
-        Its members are compared on at most 20,000 rows. Nearly empty classes are ignored.
-        """
+        """Return the doubts of a union fitted to `known` bags, on at most 20,000 rows, without nearly empty classes."""
         total = known.counts.sum(axis=0)
         classes = np.flatnonzero(total >= _FEWEST_COUNTED).tolist()
         classes = classes if len(classes) > 1 else [*range(len(total))]
