@@ -61,7 +61,7 @@ def test_public_modules_have_docstrings() -> None:
     assert [file for file in public if not ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))] == []
 
 
-MOST_PUBLIC_NAMES, MOST_FILES = 592, 227
+MOST_PUBLIC_NAMES, MOST_FILES = 593, 227
 """ceilings of top-level functions and classes without an underscore, and of files: lower them when there are fewer"""
 
 

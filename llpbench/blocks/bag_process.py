@@ -41,7 +41,6 @@ _CONFOUNDED = 0.2
 """bags are confounded if features and chance leave more than this part of their proportions' variance unexplained"""
 _CHANCE = 0.05
 """significance level at which bags differ by more than chance"""
-
 _LEAST_SHARE = 1e-6
 """lower limit of the part of a feature's variance that lies between bags; needed for constant features"""
 _MANY_BAGS = 1000

@@ -280,7 +280,7 @@ def _storable(subject: Subject) -> str:
             warnings.simplefilter("ignore")  # so short a training warns of all that it has not learned
             model.fit(frame, bags, counts=counts)
     except Exception as error:  # the benchmark may still be able to use it
-        told = f"llpbench fit cannot use it: {fault(error, subject.entry.file)}. "
+        told = f"llpbench fit cannot use it: {fault(error, subject.entry.file).rstrip('.')}. "
         padded = "Bags of your own data are not padded: train.index has no columns there, iterate over it bag by bag"
         raise InapplicableError(told + padded * subject.direct) from error
     with temporary_folder() as folder:

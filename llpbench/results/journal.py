@@ -35,7 +35,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import MODE, open_packed, replace_file
 from llpbench.core.record import SCHEMA, Record, TuningRecord
 from llpbench.core.text import plural
-from llpbench.results.lines import DamagedError, OtherSchemaError, read_line, to_line
+from llpbench.results.lines import DamagedError, OtherSchemaError, read_line, to_line, validator
 
 FILE = "journal.jsonl"
 """name of the journal inside an output folder"""
@@ -210,6 +210,7 @@ class Journal:
         """whether results were written here, which must be in the file when it is closed"""
 
     def __enter__(self) -> Journal:
+        validator(Record)  # now: building it swallows signals that should end a run
         return self
 
     def __exit__(

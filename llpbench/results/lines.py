@@ -99,7 +99,7 @@ class _Selected(TypedDict):
 
 
 @cache
-def _validator(kind: type) -> SchemaValidator:
+def validator(kind: type) -> SchemaValidator:
     """Return the validator of a kind of record, as it is in a line."""
     fields = get_type_hints(kind, include_extras=True)
     if kind is Record:
@@ -140,7 +140,7 @@ def _search(value: dict[str, Any]) -> TuningRecord:
 def _require(value: dict[str, Any], kind: type) -> None:
     """Raise `DamagedError` with the first fault of a record: `seed is -1. Input should be greater than ...`."""
     try:
-        _validator(kind).validate_python(value, strict=True)
+        validator(kind).validate_python(value, strict=True)
     except ValidationError as error:
         if error.error_count() > _MOST_FAULTS:  # each of them would become an object
             raise DamagedError(f"{error.error_count():,} of its fields are wrong") from None

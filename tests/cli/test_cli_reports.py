@@ -95,7 +95,8 @@ def test_compare_ranks_own_method_among_published(llpbench: LLPBench, tmp_path: 
     assert any(re.match(r"mine \(mlp\) minus dllp \(mlp.*\): [-+]\d+\.\d, 1 seed, ", line) for line in others)
     flags = dict(re.findall(r"--([a-z-]+) (\S+)", first))
     assert spec["dataset"] in flags["datasets"].split(",")
-    assert {*flags} == {"methods", "datasets", "baggings", "bag-sizes", "seeds"}
+    training = {"encoders", "pretraining", "epochs", "patience"}
+    assert {*flags} == {"methods", "datasets", "baggings", "bag-sizes", "seeds", *training}
     assert done.out.count("\n") <= 45
     assert "yours" in done.out
     assert "tabllp-bdc" in done.out
