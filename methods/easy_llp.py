@@ -17,8 +17,6 @@ published code:
 - The mean of the other bags excludes the bag itself and weights all rows equally. Other published code includes the
   bag, and its prior ignores the sizes of bags.
 - `square` is the Brier score |e_c - P|^2. A published square error is sum_c w_c (1 - P_c)^2 alone.
-
-Proportions enter only through the weights.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 
 Alternating proportion-SVM: Yu, Liu, Kumar, Jebara & Chang 2013. A linear SVM is fitted to the labels. Then each bag
 gets its best labels (exact, by sorting). With `start=random`, C rises from a ten-thousandth of its value by 50 % each
-round. The problem has many local optima. Fits from random labels end in very different optima. Fits from the
-ranks of ridge regression on bag means stay near these ranks.
+round. Fits from random labels end in very different local optima. Fits from the ranks of ridge regression on bag means
+stay near these ranks.
 
 Differences from the authors' code:
 

@@ -211,16 +211,16 @@ def _together(subject: Subject) -> str:
         raise InapplicableError("each seed is fitted by itself")
     tasks = {seed: subject.toy(seed) for seed in (0, 1, 2)}
     outcomes, largest = subject.trained(tasks).outcomes, 0.0
-    advice = "results of `prepare` belong in member.network, not in self"
+    advice = "Perhaps `prepare` or `loss` changes self, which seeds share."
     for seed in (0, 2):
         (alone,) = subject.trained({seed: tasks[seed]}).outcomes
         for name, choice in alone.selected.items():
             other = outcomes[seed].selected[name]
             difference = float((choice.weights - other.weights).abs().max())
             told = f"{name} selects epoch {choice.epoch} alone, {other.epoch} among three"
-            require(choice.epoch == other.epoch, f"{told}: {advice}")
+            require(choice.epoch == other.epoch, f"{told}. {advice}")
             told = f"weights differ by {difference:.2g} between alone and among three"
-            require(difference < _CLOSE_TRAINED, f"{told}: {advice}")
+            require(difference < _CLOSE_TRAINED, f"{told}. {advice}")
             largest = max(largest, difference)
     apart = "" if subject.declared.stackable else "not stackable, so trained one by one; "
     return apart + (f"weights within {largest:.1g}" if largest else "bit-identical weights")

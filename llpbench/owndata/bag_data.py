@@ -143,8 +143,7 @@ class BagData:
         sample_weight
             [rows] number of people that each row stands for, as in a census table or a survey. Sizes of bags are sums
             of weights, and counts are of people. Whole weights are like repeated rows, up to two million people. Other
-            weights are rounded up or down. A column of X with the name and values of this series is
-            not a feature.
+            weights are rounded up or down. A column of X with the name and values of this series is not a feature.
 
         Raises
         ------

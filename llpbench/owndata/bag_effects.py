@@ -253,7 +253,7 @@ def added_up(
 
 
 _RARE, _WARNED = 0.13, 0.05
-"""Shares of all classes but the largest together below which predictions are calibrated, and few bags alone warn."""
+"""Classes but the largest are rare below the first share together; few bags alone warn below the second."""
 _ENOUGH, _FEW = 20.0, 2.0
 """B p (1 - p) from which no calibration is needed, and below which a warning is shown: standard errors of 0.2, 0.7."""
 SUPPORTED = 2.0

@@ -457,6 +457,6 @@ def bag_scorer(estimator: Any, X: Any, bags: Any, sample_weight: Any = None) -> 
         raise LLPBenchError(f"bag_scorer needs an LLPClassifier, got {type(model).__name__}.")
     rows = X if steps is None or len(steps) == 1 else estimator[:-1].transform(X)
     facts = {} if isinstance(bags, BagData) else {"unmatched": "drop", "sample_weight": sample_weight}
-    if facts and sample_weight is None and getattr(model, "_weighted", False):
+    if facts and sample_weight is None and model._weighted:
         raise LLPBenchError("bag_scorer needs the weights of fit, got none. Use score_bags with sample_weight=.")
     return -float(model.score_bags(rows, bags, **facts)["kl"])

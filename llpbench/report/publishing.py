@@ -89,8 +89,8 @@ class Published:
 
             drawn = save(gallery(report.leaderboards), plots)
         overview, beside = overview or Overview.of(report.leaderboards.main_boards()), beside or {}
-        paths = [Path(os.path.relpath(plots / f"{plot.name}.svg", out)) for plot in drawn if plots is not None]
-        figures = [(plot.title, quote(path.as_posix())) for plot, path in zip(drawn, paths, strict=False)]
+        folder = Path(os.path.relpath(plots or out, out))
+        figures = [(plot.title, quote((folder / f"{plot.name}.svg").as_posix())) for plot in drawn]
         files = {_STANDINGS: _standings_csv(report.leaderboards)}
         if not _is_foreign(out / _README):
             files[_README] = _readme(report, overview, beside, figures)

@@ -210,7 +210,8 @@ class Journal:
         """whether results were written here, which must be in the file when it is closed"""
 
     def __enter__(self) -> Journal:
-        validator(Record)  # now: building it swallows signals that should end a run
+        for kind in (Record, TuningRecord):
+            validator(kind)  # now, since a signal that should end a run may be swallowed while it is built
         return self
 
     def __exit__(

@@ -32,9 +32,11 @@ def comparison(records: Iterable[Any]) -> WhyStale:
         versions = today(spec["method"], spec["dataset"], spec["bagging"], spec["encoder"])
         if versions is None:
             return ""
-        is_declared, newest = ":" not in (versions["dataset"] or ":"), tables.get(spec["dataset"])
-        other = "newer runs have other data" if record.get("data", {}).get("fingerprint", newest) != newest else ""
-        return "; ".join(filter(None, (_difference(record, versions), "" if is_declared else other)))
+        reasons, newest = [_difference(record, versions)], tables.get(spec["dataset"])
+        is_hash_of_table = ":" not in (versions["dataset"] or ":")  # else that of a file, or unknown
+        if not is_hash_of_table and record.get("data", {}).get("fingerprint", newest) != newest:
+            reasons.append("newer runs have other data")
+        return "; ".join(filter(None, reasons))
 
     return why
 

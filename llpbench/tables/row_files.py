@@ -266,7 +266,7 @@ class RowBatches:
             yield pa.Table.from_batches([batch]), decimal
 
     def _tell(self, part: Path, note: str, about: str = "") -> None:
-        """Warn of an assumption about a part, once for each part or for what it is `about`."""
+        """Warn of an assumption about a part, once for each part, or once for each `about`."""
         key = about or f"{part}: {note}"
         if note and key not in self._told:
             self._told.add(key)
