@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from llpbench import load_results
-from llpbench.data.loading import suite_datasets
 from llpbench.report import wording as words
 from llpbench.report.board_tables import TITLE, Report
 from llpbench.report.overview import Overview, Standings
@@ -56,9 +55,6 @@ _CASES = (
 def report(suite: str) -> Report:
     """Return the report of a suite; "" for the paper's datasets."""
     results = load_results(BOARDS / suite)
-    if suite == "core":  # its journal also has a few runs of larger datasets
-        core = suite_datasets("core")
-        results = replace(results, records=[run for run in results.records if run["spec"]["dataset"] in core])
     metric = "average-precision" if suite == "rare" else "auc"
     return Report(results.ranked_by(metric), results.warnings, SUITES.get(suite, TITLE))
 

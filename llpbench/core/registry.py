@@ -418,7 +418,7 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise LLPBenchError(f"plugin {str(path)!r} is not a file. Give the path of a Python file.") from error
+        raise LLPBenchError(f"plugin {str(path)!r} cannot be read: {error.strerror}. Give a Python file.") from error
     if name in sys.modules:
         raise LLPBenchError(f"two plugins are {path.name!r}: {sys.modules[name].__file__} and {path}. Rename one.")
     for plugin, modules in _loaded_plugins.items():

@@ -270,8 +270,8 @@ class Board:
         """Return means of the known differences (task, seed), by dataset or, of a single dataset, by seed."""
         known = differences.dropna()
         tasks, seeds = (known.index.get_level_values(level) for level in (0, 1))
-        keys = self.of_task(tasks) if self.tasks["dataset"].nunique() > 1 else [*seeds]
-        return [*known.groupby(keys, sort=False).mean()]
+        datasets = self.of_task(tasks)
+        return [*known.groupby(datasets if len({*datasets}) > 1 else [*seeds], sort=False).mean()]
 
     @cached_property
     def leaders(self) -> frozenset[tuple[int, int]]:

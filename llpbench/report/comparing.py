@@ -195,7 +195,7 @@ def _rival(board: Board, entry: int, method: str) -> int | None:
 def _extent(board: Board, gaps: Series) -> str:
     """Return the number of datasets, if several, and the smallest number of seeds of a dataset."""
     seeds = gaps.groupby(board.of_task(gaps.index.get_level_values(0))).apply(lambda of: len(of.index.unique(1)))
-    of = f"{plural(len(seeds), 'dataset')}, " if len(seeds) > 1 else ""
+    of = f"{plural(len(seeds), 'dataset')}, " if len(board.datasets) > 1 else ""
     return f"{of}{plural(int(seeds.min()), 'seed')}" if len(seeds) else "no run in common"
 
 

@@ -173,7 +173,8 @@ def _fewest_seeds(board: Board) -> int:
 FAMILIES = (("bag-gp-gbdt", "bag-gp", "em-gbdt", "count-gbdt"),)
 """Methods that contain each other; they are not compared."""
 
-DEVELOPED_ON = dict.fromkeys(FAMILIES[0], ("adult", "bank_marketing", "california", "credit", "electricity"))
+_CHOSEN_ON = "adult bank_marketing california credit diamonds electricity flights_2013 flights_2013_sample letter"
+DEVELOPED_ON = dict.fromkeys(FAMILIES[0], tuple(_CHOSEN_ON.split()))
 """Datasets that took part in a choice of a method's settings. They do not count in its favour."""
 
 
@@ -215,7 +216,7 @@ def comparisons(board: Board) -> _Comparisons:
     own = len(left_out) == len(values)
     values = values.drop([] if own else [*left_out])
     leads = statistics.compared({entry: [*(values[board.ranked[0]] - values[entry])] for entry in rivals.values()})
-    if not several or len(values) < statistics.FEWEST_DATASETS or _fewest_seeds(board) < statistics.FEWEST_SEEDS:
+    if not several or own or len(values) < statistics.FEWEST_DATASETS or _fewest_seeds(board) < statistics.FEWEST_SEEDS:
         leads = {entry: replace(lead, p=np.nan, p_similar=np.nan) for entry, lead in leads.items()}
     over = plural(len(values), "dataset" if several else "seed")
     return _Comparisons(leads, f"{over} of its development" if own else over, () if own else left_out)

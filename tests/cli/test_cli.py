@@ -256,7 +256,7 @@ METHOD = "from llpbench.core.registry import register_method\n@register_method('
         (["check", "ordered", "--dataset", "nosuch"], "'nosuch'"),
         (["run", "--out", "/dev/null/x"], "journal '/dev/null/x/journal.jsonl' cannot be read: Not a directory"),
         (["run", "--out", "~nobody-of-that-name/x"], "'~nobody-of-that-name/x'"),
-        (["run", "--plugin", "/none.py"], "plugin '/none.py' is not a file"),
+        (["run", "--plugin", "/none.py"], "plugin '/none.py' cannot be read"),
         (["rnu"], "Did you mean run?"),
         (["data", "fech"], "Did you mean fetch?"),
         (["list", "studies", "dllp"], "only list params takes the name"),

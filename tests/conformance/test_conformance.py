@@ -465,7 +465,7 @@ def test_unknown_subject_is_refused(tmp_path: Path, llpbench: LLPBench) -> None:
     empty.write_text("x = 1\n")
     with pytest.raises(LLPBenchError, match=r"empty\.py'"):
         find(str(empty))
-    for word, message in (("dlp", "Did you mean dllp"), ("/none.py", "is not a file")):
+    for word, message in (("dlp", "Did you mean dllp"), ("/none.py", "/none.py")):
         code, _, err = llpbench("check", word)
         assert code == 2
         assert message in err

@@ -442,7 +442,8 @@ def test_suites_follow_from_files_and_declarations() -> None:
     assert set(suite_datasets("embedded")) == embedded
     assert len(embedded) >= 30
     core = """adult ai4i2020 bank_marketing bike_sharing covid_testing default_credit eeg_eye_state htru2 kc_house
-        lending_club magic nass_cds online_shoppers oulad polish_bankruptcy telco_churn wine_quality"""
+        lending_club magic nass_cds online_shoppers oulad polish_bankruptcy telco_churn wine_quality diabetes130
+        flights_2013_sample hotel_bookings"""
     assert suite_datasets("core") == tuple(core.split())  # published boards: a new dataset must not change them
     rare = "ai4i2020 covid_testing credit_raw lending_club mammography nass_cds polish_bankruptcy vehicle_fraud"
     assert suite_datasets("rare") == tuple(rare.split())

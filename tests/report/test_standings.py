@@ -281,6 +281,12 @@ def test_datasets_without_curves_have_no_label_worth() -> None:
 TASKS: list[dict[str, Any]] = [{}, {"bag_size": 256}, {"dataset": "credit"}]
 
 
+def test_differences_are_paired_by_dataset_or_by_seeds_of_the_only_shared_one() -> None:
+    found = board(datasets("a", 0.8, 0.8), datasets("b", 0.7, 0.6))
+    assert found.paired(Series({(0, 0): 1.0, (0, 1): 3.0, (1, 0): 5.0})) == [2.0, 5.0]
+    assert found.paired(Series({(0, 0): 1.0, (0, 1): 3.0})) == [1.0, 3.0]
+
+
 def on_tasks(method: str, *aucs: tuple[float, float], **facts: Any) -> list[Record]:
     return [run for task, pair in zip(TASKS, aucs, strict=True) for run in runs(method, *pair, **task, **facts)]
 
