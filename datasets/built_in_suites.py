@@ -33,8 +33,7 @@ def _embedded() -> tuple[str, ...]:
 @register_suite("core")
 def _core() -> tuple[str, ...]:
     """Two-class datasets of `embedded`: those of the core boards."""
-    facts = built_in_facts()
-    return tuple(name for name in _embedded() if len(facts[name].classes) == 2)
+    return tuple(name for name in _embedded() if len(built_in_facts()[name].classes) == 2)
 
 
 @register_suite("natural")
