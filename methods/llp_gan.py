@@ -328,8 +328,10 @@ class LLPGAN(Method, Reports):
             fake = players.generator(bags.mask.shape, random)
         of_real: _Judgement = players.discriminator(real, random)
         of_fake: _Judgement = players.discriminator(fake, random)
-        against = _wasserstein if self.params.objective == "wgan" else _real_against_fake
-        loss = against(of_real.score, of_fake.score, bags.mask)
+        if self.params.objective == "wgan":  # E_fake s - E_real s
+            loss = losses.masked_mean(of_fake.score - of_real.score, bags.mask)
+        else:  # -E_real log sigmoid(s) - E_fake log sigmoid(-s)
+            loss = losses.masked_mean(softplus(-of_real.score) + softplus(of_fake.score), bags.mask)
         loss = loss + self.params.proportion_weight * losses.proportion_loss(of_real.logits.log_softmax(dim=-1), bags)
         if not self.params.gradient_penalty:
             return loss
@@ -353,16 +355,6 @@ class LLPGAN(Method, Reports):
     def represent(self, model: Model, bags: Bags) -> Tensor:
         """Return the discriminator's features."""
         return _verdict(model, bags).features
-
-
-def _real_against_fake(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
-    """Return -E_real log sigmoid(s) - E_fake log sigmoid(-s), for scores s [bags, size]."""
-    return losses.masked_mean(softplus(-real) + softplus(fake), mask)
-
-
-def _wasserstein(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:
-    """Return E_fake s - E_real s, for scores s [bags, size]."""
-    return losses.masked_mean(fake - real, mask)
 
 
 def _feature_matching(real: Tensor, fake: Tensor, mask: Tensor) -> Tensor:

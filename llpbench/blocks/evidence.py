@@ -336,7 +336,7 @@ class _FeatureSpace(_Joined):
             half = blas.dtrsm(1.0, factor, (scaled / deviation).T, lower=1, overwrite_b=1)
 
             def traces(many: Sequence[FloatArray]) -> list[float]:
-                crossed = np.split(half @ np.hstack(many), _ends(many), axis=1)
+                crossed = np.split(half @ np.hstack(many), np.cumsum([each.shape[1] for each in many])[:-1], axis=1)
                 return [_squares(x / deviation) - _squares(part) for x, part in zip(many, crossed, strict=True)]
 
             return traces
@@ -384,11 +384,6 @@ class _FeatureSpace(_Joined):
                 traces[kind] = float(np.vdot(twice, self.sums[kind])) / diagonal[self.first[kind]]
                 traces[0] -= traces[kind]
         return np.asarray((traces / self.counts)[self.kinds])
-
-
-def _ends(matrices: Sequence[FloatArray]) -> IntArray:
-    """Return the columns at which all but the first matrix begin if the matrices stand side by side."""
-    return np.cumsum([each.shape[1] for each in matrices])[:-1]
 
 
 def _packed(matrix: FloatArray) -> FloatArray:

@@ -335,6 +335,7 @@ class TuningRecord(TypedDict):
     hardware: Annotated[dict[str, Any], _like(Annotated[_HardwareFacts, _or_empty])]
     finished: _Moment
     """as in a run's record, as are the other fields without a description"""
+    data: NotRequired[dict[str, str]]
     former: NotRequired[list[_Id]]
     """ids of cells that were selected by earlier records of this tuning, which this record replaces
 

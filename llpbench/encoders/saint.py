@@ -86,7 +86,7 @@ class _Saint(Encoder):
         for block in blocks:
             lanes = block.lanes(lanes, random)
         z, tokens = (
-            _from_lanes(last.lanes(lanes, random, part), len(rows)).unflatten(0, x.shape[:-2])
+            last.lanes(lanes, random, part).permute(0, 3, 2, 1).flatten(0, 1)[: len(rows)].unflatten(0, x.shape[:-2])
             for part in (slice(1), slice(1, None))
         )
         return Encoding(z.squeeze(-2), tokens)
@@ -97,11 +97,6 @@ def _to_lanes(x: Tensor) -> Tensor:
     rows, tokens, dim = x.shape
     padded = F.pad(x, (0, 0, 0, 0, 0, -rows % LANES))
     return padded.view(-1, LANES, tokens, dim).permute(0, 3, 2, 1)
-
-
-def _from_lanes(x: Tensor, rows: int) -> Tensor:
-    """Undo `_to_lanes`: return [rows, tokens, dim]."""
-    return x.permute(0, 3, 2, 1).flatten(0, 1)[:rows]
 
 
 @register_encoder("saint-prenorm", version=1, learning_rate=1e-4, hidden=256, reference="Somepalli et al. 2021")

@@ -235,7 +235,11 @@ def _rank_line(board: Board, entry: int) -> str:
         return (
             f"{label}: no rank, because {number} that other methods have "
             f"{verb(len(missing), 'is', 'are')} missing or failed."
-            + (f" Run {command}" if (command := _command(board, entry, missing)) else "")
+            + (
+                f" Run {command}, with your plugins and output folder."
+                if (command := _command(board, entry, missing))
+                else ""
+            )
         )
     mean = f"mean {board.metric.title} {found['mean'][entry]:.2f}"
     own, counting = {*board.runs["task"][board.runs["entry"] == entry]}, {*board.counting_tasks}

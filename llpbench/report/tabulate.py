@@ -294,27 +294,23 @@ class _Source:
                 found = runs[(runs["cell"] == choice["cell"]) & (runs["seed"] != tuning["spec"]["seed"])]
                 choices += [(tuning, found)] if len(found) else []
         specs = [tuning["spec"] for tuning, _ in choices]
-        names = [(next(_tuples(found, _NAME)), _trials_text(tuning["spec"])) for tuning, found in choices]
+        trials = [plural(of["trials"], "trial") + f", {of['sampler']}" * (of["sampler"] != "tpe") for of in specs]
+        names = [(next(_tuples(found, _NAME)), text) for (_, found), text in zip(choices, trials, strict=True)]
         searches = [{name: spec[name] for name in ("space", "seed", "together", "eta")} for spec in specs]
         starts = [json.loads(settings(spec["cell"])) for spec in specs]
         facts = _differing(names, [items({**start, **of}) for start, of in zip(starts, searches, strict=True)])
-        for (tuning, found), (_, trials), fact in zip(choices, names, facts, strict=True):
+        for (tuning, found), (_, number), fact in zip(choices, names, facts, strict=True):
             method, change = tuning["method"], self.stale.get(tuning["tuning"], "")
             text = configuration(method["changed"], tuning["spec"]["cell"])
             fact -= {*text.split(", ")}
             yield found.assign(
-                configuration=", ".join(filter(None, (text, f"tuned, {trials}", *sorted(fact)))),
+                configuration=", ".join(filter(None, (text, f"tuned, {number}", *sorted(fact)))),
                 kind=method["kind"],
                 role=method["role"],
                 is_tuned=True,
                 search=tuning["tuning"],
                 stale=found["stale"].where(found["stale"] != "", f"its search: {change}" if change else ""),
             )
-
-
-def _trials_text(search: Mapping[str, Any]) -> str:
-    """Return the number of trials of a search, with its sampler if it is not the default."""
-    return plural(search["trials"], "trial") + ("" if search["sampler"] == "tpe" else f", {search['sampler']}")
 
 
 def _untuned(runs: DataFrame) -> DataFrame:

@@ -75,11 +75,6 @@ def _training_seconds(run: Record) -> float | None:
     return fsum((times["train"], times.get("warm-up") or 0.0, times["pretraining"] if pretrained else 0.0)) or None
 
 
-def _cpu_training_seconds(run: Record) -> float | None:
-    """Return the CPU seconds of training of a run; None if they are unknown, as for pretraining, or 0."""
-    return run["times"].get(CPU_TRAIN) or None if run["spec"]["pretraining"] == "none" else None
-
-
 def _at(path: str, meaning: str, kind: str = "object", default: Any = None) -> _Column:
     """Return a column that reads a value at a path such as `bags.sizes.0`; `default` if there is none."""
     names = path.split(".")
@@ -174,7 +169,7 @@ _VARIABLES: dict[str, _Column] = {
     "members": _at("members", "number of seeds trained together", "int64"),
     "cpu_seconds_training": _Column(
         "CPU seconds of training with warm-up; missing with pretraining, on a GPU and if unknown",
-        _cpu_training_seconds,
+        lambda run: run["times"].get(CPU_TRAIN) or None if run["spec"]["pretraining"] == "none" else None,
         "float64",
     ),
     "memory_mb": _at("memory_mb", "peak memory in megabytes", "float64"),

@@ -364,17 +364,19 @@ def settle(records: Sequence[Record]) -> list[Record]:
     """Return the records of one run to keep, with the one that counts last. `records` are in the order of the journal.
 
     The last record has the newest code, unless an earlier one has higher `numerics`; clocks do not count, since they
-    may be wrong. Records of other code are superseded (`core/provenance.py`), whatever their status. A failure is
-    replaced by any later record, and never replaces a success. Of successes with the same results the more complete one
-    is kept (earlier versions had fewer metrics and criteria), or the last if they are equally complete. Successes with
-    different results are all kept.
+    may be wrong. Records of other code (`core/provenance.py`) or data are superseded, whatever their status. A failure
+    is replaced by any later record, and never replaces a success. Of successes with the same results the more complete
+    one is kept (earlier versions had fewer metrics and criteria), or the last if they are equally complete. Successes
+    with different results are all kept.
     """
     if len(records) == 1:
         return [*records]
     code = _code(max(reversed(records), key=lambda record: record["numerics"]))  # the last of equal ones
     kept: list[Record] = []
+    tables = (record["data"].get("fingerprint") for record in reversed(records) if _code(record) == code)
+    table = next(filter(None, tables), None)  # some failures have none
     for record in records:
-        if _code(record) != code:
+        if _code(record) != code or record["data"].get("fingerprint", table) != table:
             continue
         succeeded = [each for each in kept if each["status"] == "ok"]
         if record["status"] != "ok":

@@ -122,7 +122,9 @@ class _NodeMonitor:
             return
         self._last_count = time.monotonic()
         alive = _alive()
-        nodes = Nodes(tuple(_room_of(node["Resources"]) for node in alive), min(self._memory(alive), default=0.0))
+        offers = (node["Resources"] for node in alive)
+        rooms = (Room(of.get("CPU", 0.0), of.get("GPU", 0.0), of.get("memory", 0.0) / 2**20) for of in offers)
+        nodes = Nodes(tuple(rooms), min(self._memory(alive), default=0.0))
         if nodes != self._nodes:
             self._nodes = nodes
             self._parent.send(nodes)
@@ -334,10 +336,6 @@ def _alive() -> list[dict[str, Any]]:
     """Return the machines of the cluster that are alive."""
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     return [node for node in nodes if node["Alive"]]
-
-
-def _room_of(resources: dict[str, float]) -> Room:
-    return Room(resources.get("CPU", 0.0), resources.get("GPU", 0.0), resources.get("memory", 0.0) / 2**20)
 
 
 def _interrupt(number: int, frame: Any) -> None:  # noqa: ARG001

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import torch
 from llpbench.core.bags import FloatArray, Rows, Task
 from llpbench.core.cell import Average, Cell, Environment, Epoch, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA
-from llpbench.core.errors import DataError, HookError, LLPBenchError
+from llpbench.core.errors import DataError, HookError
 from llpbench.core.files import replace_file
 from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Method
@@ -79,8 +80,8 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
                 tasks[seed] = make_task(cell, seed, method.supervision, environment.data_dir)
             except DataError:  # of all seeds
                 raise
-            except LLPBenchError as error:
-                results.append(SeedResult(seed, "failed", str(error), members=0))
+            except (Exception, SystemExit) as error:  # such as of a bagging that a plugin registers
+                results.append(SeedResult(seed, "failed", fault(error), members=0))
         data_seconds = (time.perf_counter() - clock) / len(seeds)
         if isinstance(method, DirectMethod):
             for seed, task in tasks.items():
@@ -292,9 +293,10 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
 
     A control, fitted to the labels of validation rows, has results of fine-grained criteria only, without their values.
     """
+    known = deepcopy(task.train.where_known())  # which the method may change
     clock, cpu = time.perf_counter(), time.process_time()
     try:
-        predictor = method.fit(task.train.where_known(), task.schema, generator(seed, "training"))
+        predictor = method.fit(known, task.schema, generator(seed, "training"))
         cpu_fitted = time.process_time()
         if not callable(predictor):
             what = f"must return a predictor, a function of rows, got {type(predictor).__name__}"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import pickle
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
+from io import BytesIO
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,7 @@ from llpbench.core.bags import Bags, FloatArray, Holdout, Rows, Schema, Task
 from llpbench.core.cell import Average, Cell, Protocol
 from llpbench.core.criteria import Criterion, Regime
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.method import Method, MethodParams, Now, Stage
+from llpbench.core.method import Method, Now, Stage
 from llpbench.core.metrics import validation_criteria
 from llpbench.core.model import Encoder, Network, NoEncoder
 from llpbench.core.ranges import continuous, read_params
@@ -130,7 +133,22 @@ def _build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str)
     return network
 
 
-def _fixed(method: Method, network: nn.Module) -> dict[str, Any]:
+class _Values(pickle.Pickler):
+    """Writes equal values as equal bytes: functions by what they capture, what a network has registered by its name."""
+
+    registered: Mapping[int, tuple[int, str]]
+
+    def persistent_id(self, value: Any) -> Any:
+        return self.registered.get(id(value))
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, FunctionType):
+            captured = [cell.cell_contents for cell in value.__closure__ or ()]
+            return tuple, ((value.__qualname__, value.__defaults__, captured),)
+        return (tuple, ((f"{value.dtype}", value.tolist()),)) if isinstance(value, Tensor) else NotImplemented
+
+
+def _fixed(method: Method, network: nn.Module) -> dict[str, bytes]:
     """Return the attributes of a method and its modules that must be equal for all members of a population.
 
     These are hyperparameters except continuous ones, what `__init__` sets except rates of phases, and what modules have
@@ -139,18 +157,19 @@ def _fixed(method: Method, network: nn.Module) -> dict[str, Any]:
     free = {*continuous(type(method.params))} - {"dropout"}  # which the modules of the first member have
     params = {name: value for name, value in asdict(method.params).items() if name not in free}
     others = {name: value for name, value in vars(method).items() if name not in ("params", "phases")}
-    kinds = (int, float, str, tuple, list, np.ndarray, Tensor, MethodParams)  # functions are never equal
-    named = ((f"{place}.{name}", each) for place, one in network.named_modules() for name, each in vars(one).items())
-    modules = {name: value for name, value in named if isinstance(value, kinds)}
-    return {**params, **others, **modules, "phases": tuple(replace(phase, rate=1.0) for phase in method.phases)}
-
-
-def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether all values are equal; arrays and tensors are compared by their elements."""
-    if one.keys() != other.keys():
-        return False
-    pairs = ((value, other[name]) for name, value in one.items())
-    return all(a is b or (type(a) is type(b) and bool(np.asarray(a == b).all())) for a, b in pairs)
+    of_all = {*vars(nn.Module())}
+    placed = ((f"{place}.{name}", each) for place, one in network.named_modules() for name, each in vars(one).items())
+    modules = {name: value for name, value in placed if name.rpartition(".")[2] not in of_all}
+    phases = [replace(phase, rate=1.0) for phase in method.phases]
+    parts, found = (network.named_modules(), network.named_parameters(), network.named_buffers()), {}
+    registered = {id(part): (kind, name) for kind, named in enumerate(parts) for name, part in named}
+    for name, value in {**params, **others, **modules, "phases": phases}.items():
+        writer = _Values(file := BytesIO())
+        writer.registered = registered
+        with suppress(Exception):  # what cannot be written, such as a lock, counts as equal
+            writer.dump(value)
+        found[name] = file.getvalue()
+    return found
 
 
 class Cohort:
@@ -181,8 +200,8 @@ class Cohort:
         self.schema = tasks[0].schema
         networks = [_build_network(member, build_encoder, purpose) for member in members]
         fixed = [_fixed(member.method, network) for member, network in zip(members, networks, strict=True)]
-        if not all(_alike(fixed[0], each) for each in fixed):
-            raise ValueError("members that differ in more than numbers cannot train together")
+        if apart := sorted({name for each in fixed for name, _ in each.items() ^ fixed[0].items()}):
+            raise ValueError(f"members that differ in {', '.join(apart)} cannot train together")
         self.stack = Stack(networks, device)
         self.map = MemberMap(self.stack.template, self.method)
         self.outcomes = [Outcome() for _ in members]

@@ -35,8 +35,9 @@ def run_tuning(
     with at_work(tuning.cell, environment) as machine:
         facts = cell_facts(tuning.cell)  # before training, which later edits of the files do not affect
         bench = _bench(tuning, environment, machine, on_epoch)
-        machine, data = bench.machine, [bench.task.fingerprint, bench.task.manifest]
-        code = json.dumps([facts["versions"], facts["numerics"], data], sort_keys=True)
+        machine, task = bench.machine, bench.task
+        facts["data"] = {"fingerprint": task.fingerprint, "manifest": task.manifest}
+        code = json.dumps([facts["versions"], facts["numerics"], [*facts["data"].values()]], sort_keys=True)
         machine.reset_peak_memory()
         trials = bench.finish(Search(tuning, folder, code, instead))
     hardware, memory = machine.hardware(environment.threads, tuning.cell.precision), machine.peak_memory_mb()

@@ -104,6 +104,19 @@ def test_failure_never_replaces_success(tmp_path: Path) -> None:
         assert [[run["status"] for run in kept] for kept in found.runs.values()] == [["ok"]]
 
 
+def test_runs_on_newer_data_replace_older_without_dispute(tmp_path: Path) -> None:
+    days = [f"2026-01-0{day}T00:00:00+00:00" for day in (1, 2, 3)]
+    tables = [{"fingerprint": name, "manifest": "same"} for name in ("old", "new")]
+    first = journal(tmp_path / "a", record("a", 0.8, data=tables[0], finished=days[0]))
+    second = journal(tmp_path / "b", record("a", 0.7, data=tables[1], finished=days[1]))
+    early = journal(tmp_path / "c", failed("a", data={}, finished=days[2]))
+    for order in ([first, second], [second, first], [first, early, second]):
+        merged = merge(order)
+        assert merged.disputes == []
+        assert [run["data"]["fingerprint"] for run in merged.counting.values()] == ["new"]
+    assert [run["status"] for run in merge([early]).records.values()] == ["failed"]
+
+
 def test_newer_code_replaces_older_without_dispute(tmp_path: Path) -> None:
     old, new = {"method": "old"}, {"method": "new"}
     early, late = "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"

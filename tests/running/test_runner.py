@@ -512,6 +512,8 @@ def test_runs_without_plugin_are_not_stale(again, bench: Path, llpbench: LLPBenc
     first, *others = changed = records(bench)
     older: Any = {**first, "data": {**first["data"], "fingerprint": "another table"}, "finished": "2020-01-01"}
     assert stale_reasons([older, *others]).keys() == {first["run"]}
+    search: Any = {**older, "tuning": "s", "run": None, "spec": {"cell": first["spec"]}}
+    assert stale_reasons([search, *changed]).keys() == {"s"}
     for record in changed:
         record["versions"]["method"] = "1"
     (reason,) = set(stale_reasons(changed).values())

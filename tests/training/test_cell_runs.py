@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 from unittest.mock import Mock
@@ -247,12 +248,14 @@ def test_wrong_result_of_fit_is_failed_record(monkeypatch: pytest.MonkeyPatch, f
     assert told in result.reason
 
 
-def test_seed_without_task_spares_others(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [ValueError, LLPBenchError])
+def test_seed_without_task_spares_others(monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
     cell = make_cell("bag-mean-linear", "tiny", bag_size=16)
     task = make_task(cell, 0, "bags", None)
-    monkeypatch.setattr(compute, "make_task", Mock(side_effect=[task, LLPBenchError("too few bags"), task]))
+    monkeypatch.setattr(compute, "make_task", Mock(side_effect=[task, kind("too few bags"), task]))
     records = run_cell(cell, [0, 1, 2], Environment(device="cpu"))
-    assert {record["seed"]: record["reason"] for record in records} == {0: "", 1: "too few bags", 2: ""}
+    assert [record["status"] for record in sorted(records, key=itemgetter("seed"))] == ["ok", "failed", "ok"]
+    assert [record["seed"] for record in records if "too few bags" in record["reason"]] == [1]
 
 
 @pytest.mark.parametrize("kind", [ValueError, LLPBenchError])
@@ -315,6 +318,18 @@ def test_each_seed_has_its_own_direct_method(monkeypatch: pytest.MonkeyPatch) ->
     (alone,) = run_cell(cell, [1], Environment(device="cpu"))
     assert len(fitted) == 3
     assert both[1]["results"] == alone["results"]
+
+
+def test_changes_of_training_rows_stay_in_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def smoothed(_: Any, train: BaggedRows, *__: Any) -> Any:
+        train.counts[...] += 5
+        return lambda rows: np.tile(train.prior, (len(rows.numeric), 1))
+
+    declared, task = METHODS.get("bag-mean-linear"), toy_task(0)
+    before = task.train.counts.copy()
+    monkeypatch.setattr(declared, "fit", smoothed)
+    assert fit_direct(declared(), 0, task).status == "ok"
+    np.testing.assert_array_equal(task.train.counts, before)
 
 
 def test_direct_methods_see_only_bags_with_known_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from llpbench.core.tables import Table
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
-from llpbench.training.cohort import _alike, _fixed
+from llpbench.training.cohort import _fixed
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
@@ -257,7 +257,7 @@ def test_built_in_methods_train_trials_jointly(name: str) -> None:
     for searched, search in ranges(declared.Params).items():
         if isinstance(search, Uniform):
             one, other = (declared(declared.Params(**{searched: end})) for end in (search.low, search.high))
-            assert _alike(*(_fixed(each, torch.nn.Module()) for each in (one, other))), searched
+            assert _fixed(one, torch.nn.Module()) == _fixed(other, torch.nn.Module()), searched
 
 
 class Derived(DLLP):
@@ -270,6 +270,7 @@ class Derived(DLLP):
         second_rate: Annotated[float, LogUniform(0.01, 10.0)] = 1.0
 
     params: Params
+    keep: Any = float
 
     def __init__(self, params: Params | None = None) -> None:
         super().__init__(params)
@@ -278,17 +279,29 @@ class Derived(DLLP):
 
     def build(self, *given: Any) -> Any:
         network: Any = super().build(*given)
-        network.factor = self.params.factor
+        network.factor, network.same = self.keep(self.params.factor), [torch.tensor([math.nan]), network.head]
         return network
 
     def loss(self, model: Any, *given: Any) -> Any:
         own = sum(weight.square().sum() for weight in model.network.head.parameters())
-        return super().loss(model, *given) * model.network.factor + 10 * self.params.weight_decay * own
+        factor = model.network.factor
+        factor = factor() if callable(factor) else factor["kept"] if isinstance(factor, dict) else factor
+        return super().loss(model, *given) * factor + 10 * self.params.weight_decay * own
 
 
-@pytest.mark.parametrize("name", ["second_rate", "factor", "dropout", "weight_decay"])
+KEPT: dict[str, Any] = {
+    "dict": lambda factor: {"kept": factor},
+    "numpy": np.float32,
+    "function": lambda factor: lambda: factor,
+}
+
+
+@pytest.mark.parametrize("name", ["second_rate", "factor", "dropout", "weight_decay", *KEPT])
 def test_derived_hyperparameters_are_per_trial(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(METHODS.entry("dllp"), "target", Derived)
+    if name in KEPT:
+        monkeypatch.setattr(Derived, "keep", staticmethod(KEPT[name]))
+        name = "factor"
     rates = [trial(n, **{name: rate}) for n, rate in enumerate((0.1, 0.01, 0.9, 0.1))]
     asked = tuning(regime="coarse")
     together = bench(asked).make(rates)
