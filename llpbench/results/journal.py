@@ -373,8 +373,7 @@ def settle(records: Sequence[Record]) -> list[Record]:
         return [*records]
     code = _code(max(reversed(records), key=lambda record: record["numerics"]))  # the last of equal ones
     kept: list[Record] = []
-    tables = (record["data"].get("fingerprint") for record in reversed(records) if _code(record) == code)
-    table = next(filter(None, tables), None)  # some failures have none
+    table = next((of for r in reversed(records) if _code(r) == code and (of := r["data"].get("fingerprint"))), None)
     for record in records:
         if _code(record) != code or record["data"].get("fingerprint", table) != table:
             continue
