@@ -128,12 +128,12 @@ class BagCounts:
     def shifts(self, logits: FloatArray, rounds: int = 60) -> FloatArray:
         """Return b [bags, classes] for which the mean of softmax(logits + b) over each bag equals its proportions.
 
-        Two classes: Newton's method with bisection. More: columns and rows are scaled in turn (Sinkhorn). Proportions
-        of 0 and 1 are moved by half a row, and at most by a hundredth, since no finite shift reaches them.
+        Two classes: Newton's method with bisection. More: columns and rows are scaled in turn (Sinkhorn). No finite
+        shift reaches 0 or 1, so a proportion of 1 loses half a row, at most a hundredth; absent classes share it.
         """
         bags, classes = self.counts.shape
         half = np.minimum(0.5 / self.sizes, 0.01)[:, None]
-        target = (self.counts / self.sizes[:, None]).clip(half, 1 - half)
+        target = (self.counts / self.sizes[:, None]).clip(half / (classes - 1), 1 - half)
         target = target / target.sum(axis=1, keepdims=True)
         of_row = self.bag_of_row
         found = np.zeros((bags, classes))

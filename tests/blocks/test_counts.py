@@ -145,6 +145,14 @@ def test_bag_effects_beat_no_effect_and_shift(spread: float, classes: int) -> No
     assert found < 0.75 * error(np.zeros_like(truth))
 
 
+@pytest.mark.parametrize("classes", [2, 5])
+def test_bag_of_one_class_keeps_all_but_half_a_row_of_it(classes: int) -> None:
+    counts = BagCounts(in_bags(rows_of([[0.0]] * 100), [list(range(100))], [[0] * (classes - 1) + [100]]))
+    logits = np.random.default_rng(0).normal(size=(100, classes))
+    expected = [0.005 / (classes - 1)] * (classes - 1) + [0.995]
+    assert counts.fitted(logits).mean(axis=0) == pytest.approx(expected, rel=1e-3)
+
+
 def components(train: BaggedRows) -> Components:
     found = Components(train.rows, np.random.default_rng(0), lengthscale=0.3, waves=20)
     found.effects.append(found.pair(0, 1))
