@@ -161,16 +161,19 @@ def _fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Ge
     weights = [np.mean([each.scales[c] * each.alpha for each in posteriors], axis=0) for c in range(len(means))]
     coefficients = [mean.T @ weight for mean, weight in zip(means, weights, strict=True)]
     mean = drawn.mean(axis=0)
-    return FittedProcess(components, train.prior, coefficients, mean, evidence, _unexplained(evidence, mean))
+    return FittedProcess(
+        components, train.prior, coefficients, mean, evidence, _unexplained(evidence, mean, train.prior)
+    )
 
 
-def _unexplained(evidence: Evidence, t: FloatArray) -> float:
+def _unexplained(evidence: Evidence, t: FloatArray, prior: FloatArray) -> float:
     """Return the unexplained part of the variance: bag effects, and noise beyond that of independent rows.
 
     It is 0 if bags do not differ significantly (Pearson's chi-squared, 5 %): the estimate would depend on the prior.
     """
-    variance = (evidence.targets**2).mean(axis=1)
-    if chdtrc(len(variance) - 1, (variance / (evidence.unit + evidence.noise)).sum()) > _CHANCE:
+    squares = evidence.targets[:, prior > 0] ** 2  # classes that no bag has would dilute the mean
+    variance, freedom = squares.mean(axis=1), (len(squares) - 1) * max(squares.shape[1] - 1, 1)
+    if chdtrc(freedom, (squares @ (1 - prior[prior > 0]) / (evidence.unit + evidence.noise)).sum()) > _CHANCE:
         return 0.0
     weights = 1 / evidence.unit / (1 / evidence.unit).sum()
     excess = max(float(np.exp(t[evidence.n_scale_parameters])) - 1.0, 0.0) * float(weights @ evidence.unit)

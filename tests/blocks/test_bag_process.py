@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from bagged import in_bags, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 from scipy.special import expit
 from scipy.stats import multivariate_normal
 
+from llpbench.blocks import bag_process
 from llpbench.blocks.bag_logits import LogitProcess
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process, _hmc
+from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process, _hmc, _unexplained
 from llpbench.blocks.components import Components
 from llpbench.blocks.design import RowBins, bag_average
 from llpbench.blocks.evidence import Evidence, Prior, _BagSpace, _FeatureSpace, without_zeros
@@ -420,3 +424,20 @@ def test_effects_have_names_units_and_categories() -> None:
     (robust,) = Scaler(numbers, np.zeros((2, 0), np.int64), [], "robust").named([number], ["age", "income"], [])
     assert robust.edges is not None
     assert_allclose(_RobustScores(numbers)(np.column_stack([robust.edges] * 2))[:, 0], number.edges, atol=1e-4)
+
+
+@pytest.mark.parametrize(("classes", "empty"), [(2, 0), (2, 2), (5, 0), (8, 1)])
+def test_bags_differ_by_the_test_of_pearson(classes: int, empty: int) -> None:
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.full(classes, 60.0), size=12)
+    counts = np.array([rng.multinomial(80, each) for each in proba])
+    p = stats.chi2_contingency(counts).pvalue
+    padded = np.column_stack([counts, np.zeros((12, empty))])
+    prior = padded.sum(axis=0) / padded.sum()
+    targets = (padded / 80 - prior) / np.sqrt(prior * (1 - prior)).clip(1e-9)
+    found: Any = SimpleNamespace(targets=targets, unit=np.full(12, 1 / 80), noise=0.0)
+    found.n_scale_parameters, found.has_bag_effects = 0, True
+    for chance in (0.99 * p, 1.01 * p):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(bag_process, "_CHANCE", chance)
+            assert (_unexplained(found, np.log([1.0, 0.001]), prior) > 0) == (chance > p)
