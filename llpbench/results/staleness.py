@@ -18,9 +18,7 @@ WhyStale = Callable[[Any], str]
 def comparison(records: Iterable[Any]) -> WhyStale:
     """Return a function that compares records with the loaded code, and their data with the newest of `records`."""
     by_time = sorted((record for record in records if record.get("data")), key=itemgetter("finished"))
-    tables = {
-        record["spec"].get("cell", record["spec"])["dataset"]: record["data"]["fingerprint"] for record in by_time
-    }
+    tables = {run["spec"].get("cell", run["spec"])["dataset"]: run["data"]["fingerprint"] for run in by_time}
 
     @cache
     def today(method: str, dataset: str, bagging: str, encoder: str | None) -> Mapping[str, str | None] | None:
