@@ -124,11 +124,9 @@ _APPLYING_OPTIONS = (
     click.argument("model", type=_PATH),
     click.argument("rows", type=_PATH),
     common.bag_options(required=False),
-    file_option("--bags", help="With --whole-bags: counts of bags that were not in llpbench fit."),
-    column_option("--weight-column", help="With --whole-bags: column of ROWS with weights, as in llpbench fit."),
-    click.option(
-        "--drop-unmatched", is_flag=True, help="With --whole-bags: drop rows whose bag is missing or has no counts."
-    ),
+    file_option("--bags", help="For whole bags: counts of bags that were not in llpbench fit."),
+    column_option("--weight-column", help="For whole bags: column of ROWS with weights, as in llpbench fit."),
+    click.option("--drop-unmatched", is_flag=True, help="For whole bags: drop rows without a bag with counts."),
     file_option("--out", required=True, help="File of the result: .csv or .parquet."),
     common.out_of_core_option,
     common.format_options,

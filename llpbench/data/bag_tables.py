@@ -257,10 +257,11 @@ class BagTable:
         return replace(self, values=values, columns=[*self.columns, name], has_rest=of_rows)
 
     def shares(self) -> BagTable:
-        """Return the table as proportions, which are those of a sample of the rows, too."""
+        """Return the table as proportions, which are those of a sample of the rows, too; NaN for unknown totals."""
         whole = self.values.sum(axis=1) if self.sizes is None else self.sizes
+        whole = whole * np.nan if self.sizes is None and self.values.shape[1] == 1 else whole
         values = self.values / np.where(whole > 0, whole, np.nan)[:, None] if self.is_counts else self.values
-        return replace(self, values=values, is_counts=False, sizes=None)
+        return replace(self, values=values, is_counts=False, sizes=None, has_rest=False)
 
     def counts(
         self,

@@ -270,7 +270,7 @@ class BagCalibration:
 
     spread: float  # s, the factor of logits
     offset: FloatArray  # [classes] a
-    evidence: float  # log Bayes factor in nats of the predictions against a constant one, on held-out bags
+    evidence: float  # log Bayes factor in nats of the predictions against a constant one, on held-out bags; NaN: none
 
     def __call__(self, proba: FloatArray) -> FloatArray:
         return np.asarray(softmax(self.spread * log_of(proba) + self.offset, axis=1))
@@ -279,7 +279,7 @@ class BagCalibration:
     def learn(cls, known: BaggedRows, fitted: FloatArray, held_out: FloatArray | None) -> Self:
         """Return the calibration from predictions of the rows of `known`. Without held-out predictions s is 1."""
         if held_out is None:
-            return cls(1.0, _level(log_of(fitted), known), 0.0)
+            return cls(1.0, _level(log_of(fitted), known), np.nan)
         found = logsumexp(_evidence(known, BagCounts(known), log_of(held_out), _CALIBRATIONS, _FEW_TAUS), axis=1)
         spread = float(softmax(found + np.log(_CALIBRATIONS)) @ np.array(_CALIBRATIONS))
         gain = float(logsumexp(found[1:]) - np.log(len(found) - 1) - found[0])
@@ -298,7 +298,7 @@ def rare_classes(known: BaggedRows) -> tuple[bool, bool]:
 
 
 def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found: BagCalibration | None) -> str:
-    """Return a message if positives are few or held-out bags do not show that features help; else "".
+    """Return a message if positives are few or no held-out bags show that features help; else "".
 
     Without a calibration (None) the message is about counts only.
     """
@@ -311,7 +311,7 @@ def few_positives_warning(known: BaggedRows, classes: Sequence[Hashable], found:
     named = " or ".join(map(repr, rare[:3])) + " or another" * (len(rare) > 3)
     told = f"{positives:,.0f} of {rows:,} rows {verb(round(positives), 'is', 'are')} of class {named}, in "
     told += plural(len(known.sizes), "bag") + ", which is too little to learn much about them" * few
-    if found is not None:
+    if found is not None and not np.isnan(found.evidence):
         told += f". Held-out bags {'' if supported else 'do not '}show that features help (log evidence "
         told += f"{found.evidence:z.1f} nats). Differences between rows, on logits, are shrunk to "
         told += f"{100 * found.spread:.0f} %"

@@ -175,7 +175,7 @@ class LLPClassifier(FittedClassifier):
         self._known, self._ranges = known, ranges
         self._held_out = None if held_out is None else self._calibrated(held_out)
         self._table = data.table if data.table is None or data.counted == "rows" else data.table.shares()
-        self._weighted = data.labels.weights is not None
+        self._weighted, self._suppressing = data.labels.weights is not None, data.suppress_impossible
         warn("doubts", "" if doubts is None else doubts.warning)
         return self
 

@@ -28,6 +28,8 @@ SHARES = ("share", "share_lower", "share_upper", "share_min", "share_max")
 _DRAWS, _SWEEPS, _CLOSE = 400, 200, 1e-9
 _SHARES_OFF = 0.02
 """Largest distance from 1 of the sum of a precinct's shares."""
+_RARE, _RARE_PEOPLE = 0.1, 0.5
+"""Sums of outcomes below which they are percentages if groups are: always, and if they give whole people."""
 _FEWEST_OF_TOTAL, _FEWEST_ALIKE = 3, 5
 """Number of precincts from which a total of the others, and from which equal totals of all, are no coincidence."""
 _OF_TOTAL = 0.002
@@ -305,19 +307,16 @@ def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: fl
         if again := names[names.duplicated()].tolist():
             raise LLPBenchError(f"{what} must not have the {kind} {again[0]!r} twice. Rename one.")
     if precincts is not None and len(other := precincts.symmetric_difference(frame.index, sort=False)):
-        raise LLPBenchError(
-            f"groups and {what} must be of the same precincts, got {other.tolist()[0]!r} in only one of them "
-            f"({plural(len(other), 'such precinct')}). Leave these out."
-        )
+        got = f"got {other.tolist()[0]!r} in only one of them ({plural(len(other), 'such precinct')})"
+        raise LLPBenchError(f"groups and {what} must be of the same precincts, {got}. Leave these out.")
     numbers = frame.apply(pd.to_numeric, errors="coerce").astype(np.float64)
     wrong = ~(np.isfinite(numbers) & (numbers >= least))
     if wrong.any(axis=None):
         row, column = map(int, np.argwhere(wrong.to_numpy())[0])
-        raise LLPBenchError(
-            f"{what} must be numbers{' from 0' if least == 0 else ''}, got {str(frame.iloc[row, column])!r} in column "
-            f"{frame.columns[column]!r} of precinct {frame.index.tolist()[row]!r} "
-            f"({plural(int(wrong.sum(axis=None)), 'such value')}). Correct these, or leave the precinct out."
-        )
+        place = f"column {frame.columns[column]!r} of precinct {frame.index.tolist()[row]!r}"
+        must = f"must be numbers{' from 0' if least == 0 else ''}, got {str(frame.iloc[row, column])!r} in {place}"
+        others = plural(int(wrong.sum(axis=None)), "such value")
+        raise LLPBenchError(f"{what} {must} ({others}). Correct these, or leave the precinct out.")
     return numbers if precincts is None else numbers.loc[precincts]
 
 
@@ -325,10 +324,12 @@ def _counts_of_shares(margins: Sequence[pd.DataFrame], sizes: pd.Series) -> list
     """Return numbers of people by group and by outcome, from shares or percentages; outcomes may have a rest."""
     found, whole = list[pd.DataFrame](), 1
     for margin in margins:
-        total = margin.sum(axis=1)
-        if few := total.median() <= 1 + _SHARES_OFF and whole == 100 and (np.abs(total - 1) > _SHARES_OFF).any():
-            told = f"outcomes are read as percentages, because groups are, although they add up to {total.max():.4g} at"
-            warn("percentages", f"{told} most. If they are shares, multiply them by 100.")
+        total, few = margin.sum(axis=1), False
+        if whole == 100 and (median := total.median()) < 1 - _SHARES_OFF:
+            people = margin.mul(sizes / 100, axis=0)
+            few = median < (_RARE_PEOPLE if np.abs(people - people.round()).max(axis=None) < 0.1 else _RARE)
+            told = f"groups are percentages, and outcomes add up to {total.max():.4g} at most: they are read as "
+            warn("percentages", f"{told}{'percentages' if few else 'shares'}. If they are not, give shares of both.")
         whole = 100 if few or total.median() > 1 + _SHARES_OFF else 1
         off = np.abs(total / whole - 1) > _SHARES_OFF
         if off.any() and not found:
@@ -362,10 +363,8 @@ def _require_counts(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | No
                 raise LLPBenchError(f"{wrong}. Leave it out{more}.{advice}")
         for whole, kind in ((1, "shares"), (100, "percentages")):
             if not of_shares and number >= _FEWEST_ALIKE and (np.abs(sums / whole - 1) <= _SHARES_OFF).all():
-                raise LLPBenchError(
-                    f"{what} add up to {whole} in every precinct, so they are {kind}. Give numbers of people, or give "
-                    f"shares of both margins and the number of people in each precinct as {argument('sizes=')}."
-                )
+                ways = f"numbers of people, or shares of both margins and people by precinct as {argument('sizes=')}"
+                raise LLPBenchError(f"{what} add up to {whole} in every precinct, so they are {kind}. Give {ways}.")
     margins = pd.concat([groups, outcomes], axis=1)
     total = (np.abs(2 * margins - margins.sum()) <= _OF_TOTAL * groups.to_numpy().sum()).all(axis=1)
     if number > _FEWEST_OF_TOTAL and (lines := margins.index[total].tolist()):
@@ -389,9 +388,7 @@ def _with_rest(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | None) -
         first, advice = off[0], "Correct the file, or leave these precincts out"
         if (counted <= people + slack).all():
             advice = "Name the other people, such as abstained: " + either('rest="abstained"', "--rest-as abstained")
-        raise LLPBenchError(
-            f"groups and outcomes of a precinct must have the same total, got {people.iloc[first]:,.10g} and "
-            f"{counted.iloc[first]:,.10g} in precinct {groups.index.tolist()[first]!r}. {plural(len(off), 'precinct')} "
-            f"{verb(len(off))} this problem. {advice}."
-        )
+        got = f"{people.iloc[first]:,.10g} and {counted.iloc[first]:,.10g} in precinct {groups.index.tolist()[first]!r}"
+        got += f". {plural(len(off), 'precinct')} {verb(len(off))} this problem. {advice}"
+        raise LLPBenchError(f"groups and outcomes of a precinct must have the same total, got {got}.")
     return outcomes

@@ -57,7 +57,7 @@ class Doubts:
     noise: float  # posterior variance of the effects of features over itself plus their squares; 1: no information
     agreement: float  # the lowest rank correlation between the predictions of two members
     held_out: float | None = None
-    """log evidence of held-out bags for the predictions, if positives are rare; it replaces noise and agreement, and
+    """log evidence of held-out bags (NaN: none), if positives are rare; it replaces noise and agreement, and
     `few_positives_warning` is about it"""
 
     @property

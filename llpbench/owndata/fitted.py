@@ -48,7 +48,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
     _known: BaggedRows  # training rows of known bags; a loaded model has none
     _held_out: FloatArray | None = None  # [rows] their calibrated predictions by models without their bags
-    _weighted = False  # whether rows of the fit had weights; a loaded model does not know
+    _weighted = _suppressing = False  # whether fit had weights, and ignored impossible counts; unknown if loaded
 
     def _hold(self, model: FittedModel) -> None:
         self._model, bags, names = model, model.bags, model.columns.names
@@ -256,19 +256,22 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         The result has all coarse-grained criteria by name: L1 distance and KL divergence (smaller is better), mPIoU and
         log likelihood (larger is better). No label is needed. Without `proportions` and `counts`, those given to `fit`
         are used. With `unmatched="drop"` they may be of more bags than X. Noisy counts are treated as in
-        `disaggregate`, and `sample_weight` is that of `fit`.
+        `disaggregate`, and `sample_weight` is that of `fit`. Without it there is a warning, and only shares are used.
         """
         rows = self._rows(X)
         known = {"proportions": proportions, "counts": counts, "sample_weight": sample_weight}
         data = BagData.of(X, bags, **known, unmatched=unmatched)
-        table, own = data.table, self._table
-        if own is not None and own.ends is not None and {*data.labels.names} <= {*self.bags_.tolist()}:
-            own = None  # the expected counts of ranges are those of the bags of fit
-        drop = data.drop_unmatched or table is None
-        labels, found = self._whole_counts(data, own if table is None else table, drop)
+        table, advice = data.table, ""
+        if table is None and (table := self._table) is not None:
+            if table.ends is not None and {*data.labels.names} <= {*self.bags_.tolist()}:
+                table = None  # the expected counts of ranges are those of the bags of fit
+            elif self._weighted and data.labels.weights is None:
+                table, advice = table.shares(), f" Give {argument('sample_weight=')} of these rows."
+                warn("no weights", f"bags are scored without the weights of fit.{advice}")
+        labels, found = self._whole_counts(data, table, data.drop_unmatched)
         whole, *_ = in_bags(rows, labels, found)
         if not whole.known.any():
-            raise LLPBenchError(f"at least one bag must have known counts, got {len(labels.names):,} without.")
+            raise LLPBenchError(f"at least one bag must have known counts, got {len(labels.names):,} without.{advice}")
         return coarse_criteria(self._predicted(whole.rows), whole)
 
     def effects(self, label: Hashable = None) -> FeatureEffects:
@@ -339,13 +342,19 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
 
     def _counts_of(self, data: BagData, table: BagTable | None, drop: bool = False) -> tuple[BagLabels, FloatArray]:
         """Return the bags of rows, and their counts [bags, classes] in the order of `classes_`."""
-        labels = data.labels
+        labels, own = data.labels, data.table is None
         if data.table is not None and data.table.ends is not None:
             advice = either("Give NaN for unknown values.", "Leave unknown values empty.")
             raise LLPBenchError(f"counts as ranges work only in fit. {advice}")
+        listed, there = dict.fromkeys(self.bags_.tolist() if table is None else table.names), {*labels.names}
+        lacking = [name for name in labels.names if name not in listed]
+        if lacking and own and (table is None or not drop):
+            near = near_names(lacking, [name for name in listed if name not in there])
+            unknown = f"{plural(len(lacking), 'bag')} ({shown(lacking)}) {verb(len(lacking), 'was', 'were')} not in fit"
+            raise LLPBenchError(f"{unknown}{f' ({near})' * bool(near)}. Give {either(*_OF_ALL)}.")
         if table is None:
             return labels, self._counts_of_fit(labels)
-        if table is self._table and table.is_counts:
+        if own and table.is_counts:
             self._counts_of_fit(data.some({*self.bags_.tolist()})[0].labels)  # refuses parts of bags
         table, classes, facts = replace(table, at_fit=False), self.classes_.tolist(), self._model.bags
         known: list[Hashable] | None = classes
@@ -358,23 +367,19 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         named = table.classes(known)
         if {*named} != {*classes}:
             raise LLPBenchError(f"the {table.what} must be of the classes {classes}, got {named}.")
-        labels = labels.matched(table, drop_unmatched=drop)
-        return labels, table.counts(labels, facts.deviation)[:, [named.index(label) for label in classes]]
+        labels = labels.matched(table, drop_unmatched=drop or own)
+        found = table.counts(labels, facts.deviation, suppress=own and self._suppressing)
+        return labels, found[:, [named.index(label) for label in classes]]
 
     def _whole_counts(self, data: BagData, table: BagTable | None, drop: bool = False) -> tuple[BagLabels, FloatArray]:
         labels, found = self._counts_of(data, table, drop)
-        if (alone := int((labels.of_row < 0).sum())) and not (drop and data.drop_unmatched):
+        if (alone := int((labels.of_row < 0).sum())) and not drop:
             raise LLPBenchError(f"{plural(alone, 'row')} {verb(alone)} no bag. Leave them out.")
         labels.require_people()
         return labels, found
 
     def _counts_of_fit(self, labels: BagLabels) -> FloatArray:
         place = {name: index for index, name in enumerate(self.bags_.tolist())}
-        if lacking := [name for name in labels.names if name not in place]:
-            there = {*labels.names}
-            near = near_names(lacking, [name for name in place if name not in there])
-            unknown = f"{plural(len(lacking), 'bag')} ({shown(lacking)}) {verb(len(lacking), 'was', 'were')} not in fit"
-            raise LLPBenchError(f"{unknown}{f' ({near})' * bool(near)}. Give {either(*_OF_ALL)}.")
         at = [place[name] for name in labels.names]
         if len(other := np.flatnonzero(np.abs(self.bag_sizes_[at] - labels.sizes) > 1e-9 * labels.sizes)):
             name, rows, before = labels.names[other[0]], labels.sizes[other[0]], self.bag_sizes_[at[other[0]]]
@@ -457,6 +462,4 @@ def bag_scorer(estimator: Any, X: Any, bags: Any, sample_weight: Any = None) -> 
         raise LLPBenchError(f"bag_scorer needs an LLPClassifier, got {type(model).__name__}.")
     rows = X if steps is None or len(steps) == 1 else estimator[:-1].transform(X)
     facts = {} if isinstance(bags, BagData) else {"unmatched": "drop", "sample_weight": sample_weight}
-    if facts and sample_weight is None and model._weighted:
-        raise LLPBenchError("bag_scorer needs the weights of fit, got none. Use score_bags with sample_weight=.")
     return -float(model.score_bags(rows, bags, **facts)["kl"])

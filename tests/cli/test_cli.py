@@ -52,6 +52,13 @@ def test_lists_and_help_import_nothing_heavy() -> None:
     assert [modules & HEAVY for modules in loaded] == [set()] * 9
 
 
+@pytest.mark.parametrize("command", ["predict", "estimate"])
+def test_help_names_only_options_of_the_command(command: str, llpbench: LLPBench) -> None:
+    text = llpbench(command, "--help").out
+    options = re.findall(r"--[\w-]+", " ".join(re.findall(r"^  (-.*?)(?:  |$)", text, re.MULTILINE)))
+    assert {*re.findall(r"--[\w-]+", text)} <= {*options}
+
+
 def test_help_names_every_option_and_its_default(llpbench: LLPBench) -> None:
     result = llpbench("run", "--help")
     text = " ".join(result.out.split())

@@ -279,6 +279,14 @@ def test_small_class_among_three_keeps_share(people: int) -> None:
     assert model.doubts_ is None
 
 
+@pytest.mark.parametrize(("bags", "held_out"), [(5, False), (8, True)])
+def test_warning_of_few_positives_has_no_evidence_without_held_out_bags(bags: int, held_out: bool) -> None:
+    frame, _, where, _ = rare(0.0, 0.1, rows=50 * bags)
+    with warned("few positives", times=1) as told:
+        linear(frame, where, {bag: 4 + bag % 3 for bag in range(bags)})
+    assert ("nats" in told[0]) == held_out
+
+
 def test_negative_noisy_counts_do_not_raise_share() -> None:
     frame, _, bags, counts = rare(1.0, 0.015)
     noisy = counts + np.random.default_rng(0).normal(0, 3, len(counts))

@@ -409,9 +409,67 @@ def test_grid_search_scores_special_counts(counts: Any, facts: dict[str, Any], o
     model, grid, given = LLPClassifier("bag-mean-linear"), {"params__strength": [1.0]}, {"counts": counts, **facts}
     found, plain = (search(model, grid, bag_scorer, **each, unmatched="drop") for each in (given, {"counts": TABLE}))
     assert found.best_score_ == pytest.approx(plain.best_score_, rel=off)
-    if "sample_weight" in facts:
-        with refusal("sample_weight"):
-            bag_scorer(found.best_estimator_, FRAME[["age"]], BAGS)
+
+
+@pytest.mark.parametrize("form", ["counts", "proportions"])
+def test_held_out_bags_are_scored_without_weights_if_none_reach_the_scorer(form: str) -> None:
+    """Cross-validation and pipelines give weights to `fit` only."""
+    weights = np.random.default_rng(0).choice([1.0, 3.0], len(FRAME))
+    counts = pd.DataFrame({vote: pd.Series(weights * (vote == VOTES)).groupby(BAGS).sum() for vote in TABLE})
+    shares, frame = counts.div(counts.sum(axis=1), axis=0), FRAME[["age"]]
+    facts = {form: counts if form == "counts" else shares, "sample_weight": weights, "unmatched": "drop"}
+    model, expected, split = LLPClassifier("bag-mean-linear"), [], {"groups": BAGS, "cv": GroupKFold(3)}
+    for a, b in GroupKFold(3).split(frame, groups=BAGS):
+        of_fold = clone(model).fit(frame.iloc[a], BAGS[a], **{**facts, "sample_weight": weights[a]})
+        given, there = (frame.iloc[b], BAGS[b]), {"sample_weight": weights[b]}
+        expected.append(-of_fold.score_bags(*given, proportions=shares.loc[np.unique(BAGS[b])])["kl"])
+        with silent("no weights"):
+            with_weights = bag_scorer(of_fold, *given, weights[b])
+        assert with_weights == -of_fold.score_bags(*given, counts=counts, unmatched="drop", **there)["kl"]
+        assert with_weights != expected[-1]
+    with warned("no weights"):
+        assert cross_val_score(model, frame, BAGS, params=facts, scoring=bag_scorer, **split) == pytest.approx(expected)
+    pipeline, facts = make_pipeline("passthrough", model), {f"llpclassifier__{name}": facts[name] for name in facts}
+    found = search(pipeline, {"llpclassifier__params": [{"strength": 1.0}]}, bag_scorer, **facts)
+    assert found.best_score_ == pytest.approx(np.mean(expected))
+
+
+def test_counts_of_one_class_need_weights_also_of_held_out_bags() -> None:
+    inside = BAGS < "d08"
+    model = linear(
+        FRAME[inside], BAGS[inside], 2 * TABLE[1], sample_weight=np.full(inside.sum(), 2.0), unmatched="drop"
+    )
+    with refusal("sample_weight="):
+        bag_scorer(model, FRAME[~inside], BAGS[~inside])
+    assert bag_scorer(model, FRAME[~inside], BAGS[~inside], np.full((~inside).sum(), 2.0)) < 0
+
+
+def test_held_out_bags_with_impossible_counts_are_ignored_as_in_fit() -> None:
+    counts, grid = TABLE[1].where(TABLE.index != "d03", 500), {"params__strength": [1.0]}
+    with refusal("d03"):
+        search(LLPClassifier("bag-mean-linear"), grid, counts=counts, unmatched="drop")
+    plain, found = (
+        search(LLPClassifier("bag-mean-linear"), grid, counts=given, impossible="suppress", unmatched="drop")
+        for given in (counts.where(counts < 500), counts)
+    )
+    assert found.best_score_ == pytest.approx(plain.best_score_)
+
+
+@pytest.mark.parametrize(
+    ("counts", "facts"),
+    [
+        (TABLE, {}),
+        (7 * TABLE, {"sampled": True}),
+        (7 * TABLE, {"as_shares": True}),
+        (TABLE[1].astype(object).where(TABLE.index != "d00", "0-90"), {}),
+    ],
+)
+def test_unknown_bags_are_named(counts: Any, facts: dict[str, Any]) -> None:
+    model = linear(FRAME, BAGS, counts, **facts)
+    with refusal("'new'.* counts="):
+        model.score_bags(FRAME, np.where(BAGS == "d03", "new", BAGS))
+    with refusal("no bag"):
+        model.score_bags(FRAME, pd.Series(BAGS).where(BAGS != "d03"))
 
 
 def test_counts_of_fit_are_remembered(tmp_path: Path) -> None:

@@ -103,6 +103,19 @@ def test_percentages_of_groups_say_that_those_of_rare_outcomes_are() -> None:
     assert np.allclose(found.shares, cross_table(people, rare, rest="rest").shares, atol=1e-6)
 
 
+def test_shares_of_outcomes_remain_shares_with_percentages_of_groups() -> None:
+    people, votes, _ = simulated(30)
+    sizes, some = people.T.sum(), votes[["ann", "bob"]]
+    percentages, shares = 100 * people.div(sizes, axis=0), some.div(sizes, axis=0)
+    with pytest.warns(LLPBenchWarning):
+        found = cross_table(percentages, shares, sizes=sizes, rest="rest")
+    assert np.allclose(found.shares, cross_table(people, some, rest="rest").shares, atol=1e-6)
+    every = votes.div(sizes, axis=0)
+    every.iloc[0] *= 1.03
+    with pytest.raises(LLPBenchError, match="1 precinct "):
+        cross_table(percentages, every, sizes=sizes)
+
+
 def test_weights_equal_repeated_precincts() -> None:
     people, votes, _ = simulated(30)
     often = np.arange(30) % 3
