@@ -25,7 +25,7 @@ from llpbench.results.merging import journal_files, merge
 
 BAGGINGS, CRITERIA, SIZES = ("ordered", "random"), ("auc", "mpiou"), (64, 256, 1024)
 LEADER, DLLP, BDC, PRETRAINED = "bag-gp-gbdt", "dllp", "tabllp-bdc", "tabllp-bdc self+bag"
-PAIRS = (("bag-mean-linear", BDC), ("debiased-square", "bag-contrast"), (PRETRAINED, BDC), (BDC, DLLP))
+PAIRS = (("bag-mean-linear", BDC), (PRETRAINED, BDC))
 PAPER = {
     f"{LEADER} - {BDC} with SAINT": (LEADER, f'{BDC} saint precision="bfloat16"'),
     "optimal assignment - greedy": (PRETRAINED, f'{PRETRAINED} generator="greedy"'),

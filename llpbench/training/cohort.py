@@ -201,7 +201,7 @@ class Cohort:
         networks = [_build_network(member, build_encoder, purpose) for member in members]
         fixed = [_fixed(member.method, network) for member, network in zip(members, networks, strict=True)]
         if apart := sorted({name for each in fixed for name, _ in each.items() ^ fixed[0].items()}):
-            raise ValueError(f"members that differ in {', '.join(apart)} cannot train together")
+            raise ValueError(f"members that train together must agree in {', '.join(apart)}. Use buffers for these.")
         self.stack = Stack(networks, device)
         self.map = MemberMap(self.stack.template, self.method)
         self.outcomes = [Outcome() for _ in members]
