@@ -258,7 +258,7 @@ def _compare(rivals: str | None, against: str | None, journals: tuple[str, ...],
         return 0
     from llpbench.report.comparing import compare, shared_tasks
     from llpbench.report.terminal import render
-    from llpbench.results.staleness import stale_reasons
+    from llpbench.results.staleness import comparison
 
     if against is None:
         against, told = shared_tasks(merged.counting.values())
@@ -266,7 +266,7 @@ def _compare(rivals: str | None, against: str | None, journals: tuple[str, ...],
     reference = _merged([against])
     parts = [records.values() for each in (reference, merged) for records in (each.counting, each.tunings)]
     named = [*filter(None, (name.strip() for name in (rivals or "").split(",")))]
-    found = compare(merged, reference, stale_reasons(chain(*parts)), rivals=named)
+    found = compare(merged, reference, comparison(chain(*parts)), rivals=named)
     for line in (*found.ranks(), *found.differences, *found.remarks):
         echo(line)
     render(found.leaderboards, tables_console(), yours=found.yours)

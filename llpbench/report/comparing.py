@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 from pandas import Series
 
@@ -21,7 +21,7 @@ from llpbench.report.overview import Standings
 from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import Leaderboards
 from llpbench.report.wording import bags_words, protocol_text, sentence
-from llpbench.results.frame import NO_PROTOCOL, NO_STALE_RUNS, configuration
+from llpbench.results.frame import NO_PROTOCOL, configuration
 from llpbench.results.journal import Contents, agree, contains, dispute, settle, widest
 from llpbench.results.merging import SHIPPED, shipped_cells
 
@@ -56,25 +56,26 @@ class _Comparison:
 
 
 def compare(
-    yours: Contents, published: Contents, stale: Mapping[str, str] = NO_STALE_RUNS, *, rivals: Sequence[str] = ()
+    yours: Contents, published: Contents, why_stale: Callable[[Any], str] | None = None, *, rivals: Sequence[str] = ()
 ) -> _Comparison:
     """Compare journals, yours with the runs of a published one on the same datasets, baggings and bag sizes.
 
-    `stale`: as for `Leaderboards.of`. `rivals`: methods for differences, by default `_RIVALS` and the first of the
-    board. Raises `LLPBenchError` for a rival without runs.
+    `why_stale`: as from `staleness.comparison`. `rivals`: methods for differences, by default `_RIVALS` and the first
+    of the board. Raises `LLPBenchError` for a rival without runs.
     """
     mine = yours.counting
     tasks = {_task_of(record) for record in mine.values()}
     on_tasks = {run: record for run, record in published.counting.items() if _task_of(record) in tasks}
     theirs = _without_ablations(on_tasks, mine)
     pairs = {run: [records[run] for records in (theirs, mine) if run in records] for run in {**theirs, **mine}}
-    both = Contents({run: settle(records) for run, records in pairs.items()})  # of equal results, yours counts
+    both = Contents({run: _settled(records) for run, records in pairs.items()})
     counting = both.counting
     remarks = [*_repeated(mine, theirs), *_different_protocols(mine.values(), [*theirs.values()])]
     remarks += [dispute(records) for run, records in both.runs.items() if run not in counting]
     if left := {_entry_of(record) for run, record in on_tasks.items() if run not in theirs}:
         remarks.append(f"{plural(len(left), 'published ablation')} not ranked.")
     tunings = Contents.joined([published, yours]).tunings
+    stale = {name: why_stale(record) for name, record in {**counting, **tunings}.items()} if why_stale else {}
     joint = Leaderboards.of([*counting.values()], tunings=[*tunings.values()], stale=stale)
     own = frozenset(run for run, record in counting.items() if run in mine and record["status"] == mine[run]["status"])
     boards, unlabelled = (
@@ -85,6 +86,12 @@ def compare(
     methods = {record["spec"]["method"] for record in counting.values()}
     told = _on_boards(shown, own, lambda board: _named_differences(board, own, rivals, methods))
     return _Comparison(shown, own, tuple(told), tuple(map(clean, dict.fromkeys(remarks))))
+
+
+def _settled(records: Sequence[Record]) -> list[Record]:
+    """Return the records of a run that count: of equal results yours, which is the last; none of different data."""
+    tables = {record["data"].get("fingerprint") for record in records if record["status"] == "ok"}
+    return [*records] if len(tables - {None}) > 1 else settle(records)
 
 
 def _without_ablations(published: Mapping[str, Record], yours: Mapping[str, Record]) -> dict[str, Record]:
@@ -162,14 +169,18 @@ def _named_differences(
             elif rival is not None:
                 gaps = board.sign * (yours[entry] - values[rival]).dropna()
                 developed = {*DEVELOPED_ON.get(name, ()), *DEVELOPED_ON.get(on_board[entry], ())}
-                fair = gaps[[of not in developed for of in board.of_task(gaps.index.get_level_values(0))]]
-                gaps = fair if len(fair) else gaps
-                family[name] = board.paired(gaps)
-                labels[name] = board.labels[rival], _extent(board, gaps)
+                datasets = board.of_task(gaps.index.get_level_values(0))
+                fair = gaps[[of not in developed for of in datasets]]
+                left = len({*datasets} & developed) if len({*datasets}) > 1 else 0
+                used, how = (fair, f"without {plural(left, 'dataset')}") if len(fair) else (gaps, "all")
+                family[name] = board.paired(used)
+                told = f", {how} of development" if left else ""
+                labels[name] = board.labels[rival], _extent(board, used) + told, left and not len(fair)
         differences = compared({name: gaps for name, gaps in family.items() if gaps})
         for name, difference in differences.items():
-            other, extent = labels[name]
-            verdict = _verdict(difference, sum(each.has_interval for each in differences.values()))
+            other, extent, untested = labels[name]
+            number = sum(each.has_interval for each in differences.values())
+            verdict = "not tested" if untested else _verdict(difference, number)
             yield f"{board.labels[entry]} minus {other}: {difference}, {extent}, {verdict}"
 
 

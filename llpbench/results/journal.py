@@ -364,18 +364,19 @@ def settle(records: Sequence[Record]) -> list[Record]:
     """Return the records of one run to keep, with the one that counts last. `records` are in the order of the journal.
 
     The last record has the newest code, unless an earlier one has higher `numerics`; clocks do not count, since they
-    may be wrong. Records of other code (`core/provenance.py`) or data are superseded, whatever their status. A failure
-    is replaced by any later record, and never replaces a success. Of successes with the same results the more complete
-    one is kept (earlier versions had fewer metrics and criteria), or the last if they are equally complete. Successes
-    with different results are all kept.
+    may be wrong. Records of other code (`core/provenance.py`) are superseded, whatever their status, and so are those
+    of other data than the last success. A failure is replaced by any later record, and never replaces a success. Of
+    successes with the same results the more complete one is kept (earlier versions had fewer metrics and criteria), or
+    the last if they are equally complete. Successes with different results are all kept.
     """
     if len(records) == 1:
         return [*records]
     code = _code(max(reversed(records), key=lambda record: record["numerics"]))  # the last of equal ones
+    current = [record for record in records if _code(record) == code]
+    tables = [of for each in current if each["status"] == "ok" and (of := each["data"].get("fingerprint"))]
     kept: list[Record] = []
-    table = next((of for r in reversed(records) if _code(r) == code and (of := r["data"].get("fingerprint"))), None)
-    for record in records:
-        if _code(record) != code or record["data"].get("fingerprint", table) != table:
+    for record in current:
+        if tables and record["data"].get("fingerprint", tables[-1]) != tables[-1]:
             continue
         succeeded = [each for each in kept if each["status"] == "ok"]
         if record["status"] != "ok":

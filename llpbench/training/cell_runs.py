@@ -293,9 +293,10 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
 
     A control, fitted to the labels of validation rows, has results of fine-grained criteria only, without their values.
     """
-    known = deepcopy(task.train.where_known())  # which the method may change
     clock, cpu = time.perf_counter(), time.process_time()
     try:
+        known = deepcopy(task.train.where_known())  # which the method may change, as its predictor may change rows
+        clock, cpu = time.perf_counter(), time.process_time()
         predictor = method.fit(known, task.schema, generator(seed, "training"))
         cpu_fitted = time.process_time()
         if not callable(predictor):
@@ -304,7 +305,7 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         fitted = time.perf_counter()
 
         def proba_of(rows: Rows) -> FloatArray:
-            return probabilities(predictor(rows), len(rows.numeric), task.schema.classes)
+            return probabilities(predictor(deepcopy(rows)), len(rows.numeric), task.schema.classes)
 
         proba = [proba_of(rows) for rows in (task.validation.rows, task.test.rows)]
         validation: dict[str, float | None] = {**holdout_criteria(proba[0], task.validation)}

@@ -6,10 +6,10 @@ import math
 import pickle
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from io import BytesIO
-from types import FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -134,18 +134,34 @@ def _build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str)
 
 
 class _Values(pickle.Pickler):
-    """Writes equal values as equal bytes: functions by what they capture, what a network has registered by its name."""
+    """Writes equal values as equal bytes: functions by their code and what they capture, classes by their names.
 
-    registered: Mapping[int, tuple[int, str]]
+    Parts of a network are written by the names in `known`. What cannot be pickled, such as a lock, counts as equal.
+    """
+
+    known: dict[int, Any]
 
     def persistent_id(self, value: Any) -> Any:
-        return self.registered.get(id(value))
+        return self.known.get(id(value))
 
     def reducer_override(self, value: Any) -> Any:
+        parts: tuple[Any, ...]
         if isinstance(value, FunctionType):
+            self.known[id(value)] = value.__qualname__  # it may capture itself
             captured = [cell.cell_contents for cell in value.__closure__ or ()]
-            return tuple, ((value.__qualname__, value.__defaults__, captured),)
-        return (tuple, ((f"{value.dtype}", value.tolist()),)) if isinstance(value, Tensor) else NotImplemented
+            parts = value.__qualname__, value.__code__, value.__defaults__, value.__kwdefaults__, captured
+        elif isinstance(value, CodeType):
+            parts = value.co_code, value.co_consts, value.co_names
+        elif isinstance(value, type | ModuleType | BuiltinFunctionType) and value is not tuple:
+            parts = getattr(value, "__module__", ""), getattr(value, "__qualname__", value.__name__)
+        elif isinstance(value, Tensor):
+            parts = f"{value.dtype}", value.tolist()
+        else:
+            try:
+                return NotImplemented if value is tuple else value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
+            except Exception:
+                parts = (type(value).__qualname__,)
+        return tuple, (parts,)
 
 
 def _fixed(method: Method, network: nn.Module) -> dict[str, bytes]:
@@ -165,9 +181,8 @@ def _fixed(method: Method, network: nn.Module) -> dict[str, bytes]:
     registered = {id(part): (kind, name) for kind, named in enumerate(parts) for name, part in named}
     for name, value in {**params, **others, **modules, "phases": phases}.items():
         writer = _Values(file := BytesIO())
-        writer.registered = registered
-        with suppress(Exception):  # what cannot be written, such as a lock, counts as equal
-            writer.dump(value)
+        writer.known = {**registered}
+        writer.dump(value)
         found[name] = file.getvalue()
     return found
 

@@ -98,9 +98,13 @@ def test_same_precincts_give_same_shares(change: Any, tolerance: float) -> None:
 def test_percentages_of_groups_say_that_those_of_rare_outcomes_are() -> None:
     people, votes, _ = simulated(30)
     sizes, rare = people.T.sum(), votes[["ann"]] // 100
-    with pytest.warns(LLPBenchWarning, match="percentages"):
-        found = cross_table(100 * people.div(sizes, axis=0), 100 * rare.div(sizes, axis=0), sizes=sizes, rest="rest")
-    assert np.allclose(found.shares, cross_table(people, rare, rest="rest").shares, atol=1e-6)
+    often = votes[["ann"]] // 50
+    often.iloc[0] *= 5
+    for some in (rare, often):  # often: some percentages are above 1
+        percentages = [100 * margin.div(sizes, axis=0) for margin in (people, some)]
+        with pytest.warns(LLPBenchWarning, match="percentages"):
+            found = cross_table(*percentages, sizes=sizes, rest="rest")
+        assert np.allclose(found.shares, cross_table(people, some, rest="rest").shares, atol=1e-6)
 
 
 def test_shares_of_outcomes_remain_shares_with_percentages_of_groups() -> None:

@@ -115,6 +115,10 @@ def test_runs_on_newer_data_replace_older_without_dispute(tmp_path: Path) -> Non
         assert merged.disputes == []
         assert [run["data"]["fingerprint"] for run in merged.counting.values()] == ["new"]
     assert [run["status"] for run in merge([early]).records.values()] == ["failed"]
+    late = failed("a", data=tables[0], finished=days[2])
+    third = journal(tmp_path / "d", *(run for path in (first, second) for run in merge([path]).records.values()), late)
+    (kept,) = Contents.read(third).runs.values()
+    assert [run["results"]["auc"]["test"]["auc"] for run in kept] == [0.7]
 
 
 def test_newer_code_replaces_older_without_dispute(tmp_path: Path) -> None:
@@ -220,10 +224,17 @@ def test_journal_may_be_file_folder_or_published(tmp_path: Path) -> None:
 
 
 class TestCompare:
+    def test_runs_on_other_data_are_a_dispute(self) -> None:
+        old, new = ({"fingerprint": name, "manifest": "same"} for name in ("old", "new"))
+        mine, theirs = contents_of(record("a", 0.9, data=old)), contents_of(record("a", 0.8, data=new))
+        assert not compare(mine, theirs).leaderboards.boards
+        kept = compare(contents_of(failed("a", data=old)), theirs).leaderboards.boards[0]
+        assert [*kept.runs["value"]] == [80.0]
+
     def test_new_method_joins_published_tasks(self) -> None:
         there = [record("dllp", 0.8), record("dllp", 0.9, dataset="credit"), record("bdc", 0.85)]
         stale = {record("mine")["run"]: "mine.py has changed", there[0]["run"]: "version of engine 2, now 1"}
-        found = compare(contents_of(record("mine", 0.83)), contents_of(*there), stale=stale)
+        found = compare(contents_of(record("mine", 0.83)), contents_of(*there), lambda run: stale.get(run["run"], ""))
         board = found.leaderboards.boards[0]
         assert {*board.runs["stale"]} == {"", *stale.values()}
         assert [*board.entries["method"]] == ["bdc", "mine", "dllp"]

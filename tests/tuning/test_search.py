@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from threading import Lock
 from typing import Annotated, Any
 from unittest.mock import Mock
 
@@ -293,6 +294,10 @@ KEPT: dict[str, Any] = {
     "dict": lambda factor: {"kept": factor},
     "numpy": np.float32,
     "function": lambda factor: lambda: factor,
+    "default": lambda factor: lambda *, factor=factor: factor,
+    "code": lambda factor: {0.1: lambda: 0.1, 0.01: lambda: 0.01}.get(factor, lambda: 0.9),
+    "module": lambda factor: {"lock": Lock(), "of": math, "kept": factor},
+    "local": lambda factor: {"of": type("Local", (), {})(), "kept": factor},
 }
 
 
@@ -314,7 +319,12 @@ def test_derived_hyperparameters_are_per_trial(monkeypatch: pytest.MonkeyPatch, 
 def test_trials_do_not_see_changes_of_their_task(monkeypatch: pytest.MonkeyPatch) -> None:
     def smoothed(_: Any, train: Any, *__: Any) -> Any:
         train.counts[...] += 5
-        return lambda rows: np.tile(train.prior, (len(rows.numeric), 1))
+
+        def predict(rows: Any) -> Any:
+            rows.numeric[...] /= 2
+            return np.c_[rows.numeric[:, :1] > 0.1, rows.numeric[:, :1] <= 0.1].astype(float)
+
+        return predict
 
     monkeypatch.setattr(METHODS.get("bag-mean-linear"), "fit", smoothed)
     one, other = bench(tuning("bag-mean-linear")).make([trial(0), trial(1)])
