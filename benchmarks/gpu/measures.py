@@ -1,4 +1,4 @@
-"""How fast is a GPU? DLLP on data of Adult's size, as `benchmarks/population.py` trains it, in several ways.
+"""How fast is a GPU? DLLP on data of Adult's size (`timing.py`), in several ways.
 
 Beside each time stands the least that the same step can take: by arithmetic (its products at the speed of one large
 product, measured here) and by bytes (what it must write and read, at the speed of a copy). Compilation and warm-up are
@@ -17,8 +17,18 @@ import torch
 
 from benchmarks.gpu.rows import Box, Row, Rows, Values
 from benchmarks.gpu.sizes import Sizes, sizes_for
-from benchmarks.methods import adult_population, neural, synchronise, time_stage
-from benchmarks.population import WAYS, Job, eager_loss, time_epochs, time_population, time_sequential
+from benchmarks.gpu.timing import (
+    WAYS,
+    adult_population,
+    best_of,
+    eager_loss,
+    neural,
+    stepping,
+    time_epochs,
+    time_population,
+    time_sequential,
+    timed_assignments,
+)
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
 from llpbench.core.text import one_line
@@ -31,6 +41,8 @@ PEAKS = "peaks"
 
 _STATE_BYTES = 32.0
 """a parameter is written and read in each step: itself, its gradient, and both running means, 4 bytes each"""
+_REPEATS = 5
+"""of a product and of a copy"""
 _SLOW_STEP = 1.0
 """second; where a step takes longer, one is enough"""
 
@@ -76,13 +88,12 @@ def _measure(key: str, sizes: Sizes, device: torch.device) -> Values:
         return _assignment(rest[0], max(sizes.members), device)
     if what == "step":
         return {"seconds": _step_seconds(rest[0], rest[1], max(sizes.members), device)}
-    job = Job(rest[0], Machine(device))
     if what == "floor":
-        return work_of_step(job)
+        return work_of_step(rest[0], device)
     if what == "eager":
-        return vars(time_sequential(job, sizes.steps, sizes.repeats))
+        return vars(time_sequential(rest[0], device, sizes.steps, sizes.repeats))
     pick_precision(str(WAYS[what].precision).removeprefix("torch."), device)
-    return vars(time_population(job, what, int(rest[1]), sizes.steps, sizes.repeats))
+    return vars(time_population(rest[0], what, int(rest[1]), device, sizes.steps, sizes.repeats))
 
 
 def peaks(device: torch.device) -> Values:
@@ -91,20 +102,20 @@ def peaks(device: torch.device) -> Values:
     found: Values = {}
     for precision in (torch.float32, torch.bfloat16):
         a = torch.randn(size, size, device=device, dtype=precision)
-        found[str(precision).removeprefix("torch.")] = 2 * size**3 / _seconds(lambda a=a: a @ a, device)
+        found[str(precision).removeprefix("torch.")] = 2 * size**3 / best_of(_REPEATS, lambda a=a: a @ a, device)
     source = torch.zeros(megabytes * 2**20, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
-    found["bytes"] = 2 * source.numel() / _seconds(lambda: target.copy_(source), device)
+    found["bytes"] = 2 * source.numel() / best_of(_REPEATS, lambda: target.copy_(source), device)
     return found
 
 
-def work_of_step(job: Job) -> Values:
+def work_of_step(encoder: str, device: torch.device) -> Values:
     """Operations of the products, and bytes that must be written and read, of a step of one member."""
     from torch.autograd.graph import saved_tensors_hooks
     from torch.utils.flop_counter import FlopCounterMode
 
-    single = job.population(1)
-    run = StageRun(single, job.method.stages[0], single.state)
+    single = adult_population("dllp", encoder, 1, Machine(device))
+    run = StageRun(single, single.method.stages[0], single.state)
     plan = run.plan(0)
     kept: dict[int, int] = {}
 
@@ -146,42 +157,30 @@ def measurements(rows: Rows) -> Iterator[tuple[Row, tuple[float, float] | None]]
 
 def _assignment(encoder: str, members: int, device: torch.device) -> Values:
     """Of an uncompiled step of TabLLP-BDC, a compiled one has the same assignments."""
-    population = adult_population("tabllp-bdc", encoder, 256, members, Machine(device))
-    _, milliseconds, _, share = time_stage(population, population.method.stages[0], 0, 1)
-    return {"milliseconds": milliseconds, "share": share, "members": members}
+    population = adult_population("tabllp-bdc", encoder, members, Machine(device))
+    stage = population.method.stages[0]
+    run = StageRun(population, stage, population.state)
+    run.prepare(0)
+    seconds = best_of(1, lambda: run.run_epoch(0), device)
+    with timed_assignments(device) as clock:
+        with_clock = best_of(1, lambda: run.run_epoch(0), device)
+    milliseconds = 1000 * seconds / population.steps(stage)
+    return {"milliseconds": milliseconds, "share": clock.seconds / with_clock, "members": members}
 
 
 def _step_seconds(name: str, encoder: str, members: int, device: torch.device) -> float:
     """Seconds of an uncompiled step of all members, mean over the stages of a method."""
-    population = adult_population(name, encoder, 256, members, Machine(device))
+    population = adult_population(name, encoder, members, Machine(device))
     return sum(_stage_seconds(population, stage) for stage in population.method.stages) / len(population.method.stages)
 
 
 def _stage_seconds(population: Population, stage: Any) -> float:
     run = StageRun(population, stage, population.state)
-    plan = run.plan(0)
     progress = torch.tensor([9.0, 10.0, 9.0, 10.0], device=population.machine.device)
-
-    def run_steps(number: int) -> None:
-        for step in range(number):
-            losses = run.step(plan, step, progress)
-        losses.cpu()
-
+    run_steps = stepping(run, run.plan(0), progress)
     clock = time.perf_counter()
     run_steps(1)
     if time.perf_counter() - clock > _SLOW_STEP:
         return time.perf_counter() - clock
     seconds, _ = time_epochs(run_steps, 2, 2, 1)
     return seconds / 2
-
-
-def _seconds(run: Any, device: torch.device) -> float:
-    """Of the fastest of several times, synchronised, warm."""
-    best = float("inf")
-    for _ in range(5):
-        synchronise(device)
-        clock = time.perf_counter()
-        run()
-        synchronise(device)
-        best = min(best, time.perf_counter() - clock)
-    return best
