@@ -8,17 +8,15 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.gpu import campaign, correctness, measures, plan, ray_check
+from benchmarks.gpu import campaign, correctness, measures, ray_check
 from benchmarks.gpu.part import PROCESS
 from benchmarks.gpu.rows import Row, Rows
-from benchmarks.gpu.sizes import Sizes
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import duration
 
 _WIDTH = 150
 
 
-def render(rows: Rows, sizes: Sizes, notes: Sequence[str], seconds: float) -> str:
+def render(rows: Rows, notes: Sequence[str], seconds: float) -> str:
     """Everything that is shown, as text."""
     console = Console(file=io.StringIO(), width=_WIDTH, highlight=False, force_terminal=False)
     if (speeds := _speeds(rows)) is not None:
@@ -30,11 +28,6 @@ def render(rows: Rows, sizes: Sizes, notes: Sequence[str], seconds: float) -> st
         for what, found in lines:
             table.add_row(what, found)
         table.add_section()
-    try:
-        for what, found in plan.summary(rows, sizes):
-            table.add_row(what, found)
-    except LLPBenchError as error:
-        table.add_row("plan", str(error))
     for note in notes:
         table.add_row("note", note)
     console.print(table)
