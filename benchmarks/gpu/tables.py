@@ -45,24 +45,15 @@ def something_failed(rows: Rows) -> bool:
 
 def _speeds(rows: Rows) -> Table | None:
     """A line for each way in which DLLP was trained."""
-    found = list(measures.measurements(rows))
+    found = [row for row in rows.last(measures.PART).values() if row.status == "ok" and "way" in row.values]
     if not found:
         return None
     table = Table(title="DLLP on Adult, ordered bags of 256, 2 bags a step")
-    numbers = (
-        "members",
-        "seed-epochs/s",
-        "vs eager",
-        "s/epoch",
-        "floor: arithmetic",
-        "floor: bytes",
-        "first step s",
-        "MB",
-    )
+    numbers = ("members", "seed-epochs/s", "vs eager", "s/epoch", "first step s", "MB")
     for heading in ("encoder", "way", *numbers):
         table.add_column(heading, justify="right" if heading in numbers else "left")
-    eager = {row.values["encoder"]: row for row, _ in found if row.values["way"].startswith("one at")}
-    for row, floor in sorted(found, key=lambda each: (each[0].values["encoder"] != "saint", each[0].key)):
+    eager = {row.values["encoder"]: row for row in found if row.values["way"].startswith("one at")}
+    for row in sorted(found, key=lambda row: (row.values["encoder"] != "saint", row.key)):
         values, base = row.values, eager.get(row.values["encoder"])
         memory = values["memory_mb"]
         table.add_row(
@@ -72,7 +63,6 @@ def _speeds(rows: Rows) -> Table | None:
             f"{_speed(row):.3g}",
             f"{_speed(row) / _speed(base):.2f}x" if base else "",
             f"{values['seconds']:.3g}",
-            *(("", "") if floor is None else (f"{each:.2g}" for each in floor)),
             f"{values['first']:.1f}",
             "unknown" if memory is None else f"{memory:,.0f}",
         )
@@ -99,14 +89,6 @@ def _ratios(rows: Rows) -> Iterator[tuple[str, str]]:
 
 def _costs(rows: Rows) -> Iterator[tuple[str, str]]:
     last = rows.last(measures.PART)
-    for key, row in last.items():
-        if key.startswith("assignment") and row.status == "ok":
-            found = row.values
-            share, milliseconds = 100 * found["share"], found["milliseconds"]
-            yield (
-                f"{key} of tabllp-bdc",
-                f"{share:.0f} % of {milliseconds:.1f} ms, {found['members']} members, uncompiled",
-            )
     steps = {
         key.split()[1]: row.values["seconds"]
         for key, row in last.items()

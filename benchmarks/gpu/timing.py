@@ -8,19 +8,16 @@ Both are timed warm, on the same steps, with compilation and warm-up apart; on a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from llpbench.blocks import pairing
 from llpbench.blocks.losses import proportion_loss
 from llpbench.blocks.pretraining import Pretraining, PretrainingParams
 from llpbench.core.bags import Bags, Task
@@ -97,18 +94,6 @@ def synchronise(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def best_of(repeats: int, run: Callable[[], Any], device: torch.device) -> float:
-    """Seconds of the fastest repeat."""
-    seconds = []
-    for _ in range(repeats):
-        synchronise(device)
-        start = time.perf_counter()
-        run()
-        synchronise(device)
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
 def stepping(run: StageRun, plan: EpochPlan, progress: Tensor) -> Callable[[int], None]:
     """Return a function that trains a number of steps, and waits for them."""
 
@@ -179,33 +164,3 @@ def time_sequential(encoder: str, device: torch.device, steps: int, repeats: int
 
     seconds, first = time_epochs(run_steps, steps, plan.drawn.shape[1], repeats)
     return Measurement(encoder, "one at a time, eager", 1, seconds, first, machine.peak_memory_mb())
-
-
-@dataclass
-class Clock:
-    """Seconds spent in assignments."""
-
-    seconds: float = 0.0
-    running: bool = False
-
-
-@contextmanager
-def timed_assignments(device: torch.device) -> Iterator[Clock]:
-    """Time every call of the assignment operator; what was queued on a GPU before it does not count."""
-    clock, original = Clock(), pairing._assign_rows
-
-    def _assign_rows(*arguments: Any) -> Any:
-        nested, clock.running = clock.running, True  # its vmap rule calls it again
-        synchronise(device)
-        start = time.perf_counter()
-        found = original(*arguments)
-        if not nested:
-            clock.seconds += time.perf_counter() - start
-            clock.running = False
-        return found
-
-    pairing._assign_rows = _assign_rows  # type: ignore[assignment]
-    try:
-        yield clock
-    finally:
-        pairing._assign_rows = original
