@@ -42,8 +42,6 @@ class Distance:
     """largest difference of the losses of one step, relative to the loss or, where that is below 1, absolute"""
     gradient: float
     """largest norm of a difference of first gradients, relative to their norm"""
-    cosine: float
-    """smallest cosine between first gradients"""
 
 
 class Subject:
@@ -97,7 +95,6 @@ def distance(one: Trace, other: Trace) -> Distance:
     return Distance(
         loss=float(((one.losses - other.losses).abs() / scale).max()),
         gradient=float(((one.gradients - other.gradients).norm(dim=1) / norms).max()),
-        cosine=float(torch.cosine_similarity(one.gradients, other.gradients, dim=1).min()),
     )
 
 
