@@ -3,10 +3,7 @@
     python -m benchmarks.decides leaderboards/core --bag-size 256
 
 A lead is the difference of the mean test AUC x 100 of two methods on one dataset, over the seeds that both have run.
-Labels choose the epochs, or with `--criterion mpiou` proportions. Below the leads are the pairs of methods that differ
-significantly (paired t tests over datasets, Holm's correction over all pairs but floor and controls). The next line
-compares only the default method with the others, which needs fewer tests. This is fair because it was the default
-before 15 of the 17 datasets were added.
+Labels choose the epochs, or with `--criterion mpiou` proportions.
 
 Each pair of a lead and a property gives Spearman's rank correlation over two-class datasets. A star marks those whose
 p value holds at 5 % after Holm's correction over all pairs of a table.
@@ -15,20 +12,18 @@ p value holds at 5 % after Holm's correction over all pairs of a table.
 from __future__ import annotations
 
 import tomllib
-from itertools import combinations
-from math import comb
 from pathlib import Path
 
 import click
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr, ttest_rel
+from scipy.stats import spearmanr
 
 from llpbench.core.bags import BaggedRows
 from llpbench.data.loading import load_table
 from llpbench.data.splits import assign_bags
 from llpbench.data.tasks import build_task
-from llpbench.report.statistics import compared, holm, interval
+from llpbench.report.statistics import holm, interval
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
 
@@ -49,9 +44,6 @@ LEADS = (
 )
 LABELLED = "supervised-gbdt"
 JUDGES = Path("leaderboards/judges.toml")
-UNRANKED = ("bag-share", LABELLED, "validation-labels")
-"""floor, ceiling and control"""
-LEADER = "bag-gp-gbdt"
 FEWEST = 12
 """datasets of a lead, below which no correlation is shown"""
 
@@ -107,13 +99,6 @@ def correlations(leads: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["lead", "property", "correlation", "p"])
 
 
-def different_pairs(scores: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return the pairs of methods that differ significantly, the better one first."""
-    best_first = [*scores.mean().sort_values(ascending=False).index]
-    pairs = {(one, other): [*(scores[one] - scores[other])] for one, other in combinations(best_first, 2)}
-    return [pair for pair, difference in compared(pairs).items() if difference.is_significant]
-
-
 @click.command()
 @click.argument("journal", type=click.Path(exists=True, path_type=Path))
 @click.option("--bag-size", default=256, show_default=True)
@@ -144,15 +129,6 @@ def main(journal: Path, bag_size: int, criterion: str, judges: bool, data_dir: P
             differences = values.dropna().to_numpy()
             low, high = interval(differences)
             click.echo(f"  {lead}: {differences.mean():+.1f} [{low:.1f}, {high:.1f}], {len(differences)} datasets")
-        means = auc.groupby("dataset").mean()
-        ranked = means[means.columns[(means.notna().sum() >= FEWEST) & ~means.columns.isin(UNRANKED)]].dropna()
-        different, pairs = different_pairs(ranked), comb(ranked.shape[1], 2)
-        click.echo(f"  {len(different)} of {pairs} pairs of {ranked.shape[1]} methods differ on {len(ranked)} datasets")
-        click.echo(f"  {LEADER} is better than: {', '.join(other for one, other in different if one == LEADER)}")
-        rivals = ranked.drop(columns=LEADER)
-        p = pd.Series(holm(ttest_rel(ranked[[LEADER]], rivals).pvalue), rivals.columns)
-        found = [name for name in p.index[p < 0.05] if ranked[LEADER].mean() > rivals[name].mean()]
-        click.echo(f"  it alone against the others, {len(p)} tests: better than {len(found)}: {', '.join(found)}")
         shown = table.assign(text=table["correlation"].map("{:+.2f}".format) + table["star"])
         wide = shown.pivot_table(index="property", columns="lead", values="text", aggfunc="first")
         click.echo(wide.fillna("").to_string())

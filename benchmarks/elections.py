@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from llpbench import LLPClassifier, cross_table
 from llpbench.core.bags import FloatArray
+from llpbench.report.statistics import interval
 
 DATA = Path("../shared/data/elections")
 JUDGED = ("NZ_2014", "NZ_2017")
@@ -231,8 +231,8 @@ def main(
 
 def _show(name: str, away: pd.Series) -> None:
     """Print the mean of paired differences, of districts or of elections, with its 95 % interval."""
-    half = stats.t.ppf(0.975, len(away) - 1) * away.std() / len(away) ** 0.5
-    click.echo(f"EI, cross_table - {name}: {away.mean():.2f} [{away.mean() - half:.2f}, {away.mean() + half:.2f}]")
+    low, high = interval(away)
+    click.echo(f"EI, cross_table - {name}: {away.mean():.2f} [{low:.2f}, {high:.2f}]")
 
 
 if __name__ == "__main__":

@@ -20,10 +20,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from benchmarks.methods import make_method
 from llpbench.core.bags import FloatArray, Holdout, IntArray
 from llpbench.core.cell import Protocol
 from llpbench.core.metrics import macro_auc
+from llpbench.core.ranges import read_params
+from llpbench.core.registry import METHODS
 from llpbench.training.cell_runs import make_task
 from llpbench.training.cohort import Trainee, encoder_factory
 from llpbench.training.device import Machine
@@ -66,7 +67,8 @@ def by_rule(dataset: str, bagging: str, method: str, seeds: int) -> list[dict[st
     """Return the test AUC by rule of each seed."""
     protocol = Protocol(EPOCHS, EPOCHS)
     cell = make_cell(method, dataset, bag_size=256, bagging=bagging, encoder="mlp", protocol=protocol)
-    made = make_method(method, cell)
+    declared = METHODS.get(method)
+    made = declared(read_params(declared.Params, cell.params, owner=method))
     members = [Trainee(seed, made, make_task(cell, seed, "bags", None)) for seed in range(seeds)]
     population = Population(members, encoder_factory(cell, made.params.dropout), protocol, Machine())
     (stage,) = made.stages

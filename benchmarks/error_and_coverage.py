@@ -1,6 +1,6 @@
 """How often what boards claim is wrong: significant differences, intervals, and Friedman's test.
 
-    python benchmarks/error_and_coverage.py [--draws 1000] [--datasets 4 9] [--json FILE]
+    python -m benchmarks.error_and_coverage --draws 1000
 
 Boards have twelve methods, three bag sizes and ten seeds. docs/statistics.md has the numbers.
 
@@ -12,13 +12,11 @@ comparisons are paired.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 from typing import Literal, NamedTuple
 
+import click
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -58,11 +56,9 @@ SPREADS = Spreads(
 )
 
 
-def draw(
-    rng: Generator, means: Floats, *, datasets: int, bag_sizes: int = 3, seeds: int = 10, shape: Shape = "normal"
-) -> Floats:
+def draw(rng: Generator, means: Floats, *, datasets: int, shape: Shape = "normal") -> Floats:
     """Return scores [datasets, bag sizes, seeds, methods]. `shape`: distribution of dataset and size effects."""
-    methods = len(means)
+    methods, bag_sizes, seeds = len(means), 3, 10
     at_dataset = _noise(rng, shape, datasets, 1, 1, methods) * SPREADS.datasets
     at_size = _noise(rng, shape, datasets, bag_sizes, 1, methods) * SPREADS.bag_sizes
     split = rng.normal(size=(datasets, 1, seeds, methods)) * SPREADS.seeds * np.sqrt(0.2)
@@ -86,7 +82,7 @@ def true_ranks(means: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return 1 + (means[:, None] < means).sum(axis=1), (means[:, None] <= means).sum(axis=1)
 
 
-def measure(name: str, datasets: int, draws: int, shape: Shape = "normal") -> dict[str, float | str]:
+def measure(name: str, datasets: int, shape: Shape, draws: int) -> dict[str, float | str]:
     """Of boards of that many datasets."""
     rng = np.random.default_rng(1)
     found: dict[str, list[float]] = {}
@@ -122,29 +118,20 @@ def measure(name: str, datasets: int, draws: int, shape: Shape = "normal") -> di
     return {**setting, **{key: float(np.mean(values)) for key, values in found.items()}, **worst}
 
 
-def main() -> None:
+@click.command(help=__doc__)
+@click.option("--draws", default=1000, show_default=True)
+def main(draws: int) -> None:
     """Print a line for each kind of board."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--datasets", type=int, nargs="+", default=[4, 6, 9])
-    parser.add_argument("--json", type=Path, help="write the numbers there")
-    options = parser.parse_args()
-    lines: list[dict[str, float | str]] = []
-
-    def tell(line: dict[str, float | str]) -> None:
-        lines.append(line)
-        print(
-            *(f"{k}: {v:.3f}" if isinstance(v, float) else f"{k}: {v}" for k, v in line.items()), sep="  ", flush=True
+    boards: list[tuple[str, int, Shape]] = [(name, datasets, "normal") for datasets in (4, 6, 9) for name in TRUTHS]
+    shapes: tuple[Shape, ...] = ("heavy", "skewed", "two-valued")
+    boards += [(name, 4, shape) for shape in shapes for name in ("equal", "random")]
+    for board in boards:
+        numbers = measure(*board, draws).items()
+        click.echo(
+            "  ".join(
+                f"{key}: {value:.3f}" if isinstance(value, float) else f"{key}: {value}" for key, value in numbers
+            )
         )
-
-    for datasets in options.datasets:
-        for name in TRUTHS:
-            tell(measure(name, datasets, options.draws))
-    for shape in ("heavy", "skewed", "two-valued"):
-        for name in ("equal", "random"):
-            tell(measure(name, options.datasets[0], options.draws, shape))
-    if options.json:
-        options.json.write_text(json.dumps(lines, indent=1))
 
 
 if __name__ == "__main__":

@@ -28,21 +28,15 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from benchmarks.groups import CHOSEN_ON, DATA
 from llpbench import LLPClassifier
 from llpbench.owndata.bag_effects import SUPPORTED, KnownBags, added_up
 
-DATA = Path("../shared/data")
-NATURAL: dict[str, tuple[list[str], str]] = {
-    "hotel_bookings": (["country"], "is_canceled"),
-    "covid_testing": (["clinic_name"], "result"),
-    "kc_house": (["zipcode"], "price_above_median"),
-    "oulad": (["module_presentation"], "passed"),
-    "adult": (["native-country", "education"], "class"),
-    "nass_cds": (["psu"], "dead"),
-    "mpls_stops": (["neighborhood"], "personSearch"),
-    "flights_2013": (["date"], "late"),
-}
-"""keys of bags, and the target; the spread of logits was tuned on the first four"""
+NATURAL = (
+    *("hotel_bookings", "covid_testing", "kc_house", "oulad"),
+    *("adult", "nass_cds", "mpls_stops", "flights_2013"),
+)
+"""tables of `benchmarks.groups`, in its bags; the spread of logits was tuned on the first four"""
 DATES = {"hotel_bookings": ["arrival_date"], "kc_house": ["date"], "mpls_stops": ["date"]}
 RARE = ("adult", "nass_cds")
 RARE_ROWS = 6144
@@ -50,7 +44,7 @@ RARE_ROWS = 6144
 
 def read(name: str, seed: int, data: Path) -> tuple[pd.DataFrame, Any, Any]:
     """Rows in random order, their bags, and whether each is of the rarer class."""
-    keys, target = NATURAL[name]
+    keys, target = [*CHOSEN_ON[name].keys], CHOSEN_ON[name].target
     frame = pd.read_parquet(data / f"{name}.parquet")
     frame = frame.iloc[np.random.default_rng(seed).permutation(len(frame))[:60_000]].reset_index(drop=True)
     labels = frame[target].astype(str)
@@ -71,7 +65,7 @@ def natural(name: str, seed: int, rows: int, method: str, data: Path) -> dict[st
     frame, bags, labels = read(name, seed, data)
     rows = min(rows, len(frame) // 2)
     frame, bags, labels = frame.head(2 * rows), bags[: 2 * rows], labels.to_numpy()[: 2 * rows]
-    features = frame.drop(columns=NATURAL[name][0])
+    features = frame.drop(columns=[*CHOSEN_ON[name].keys])
     counts = pd.Series(labels[:rows]).groupby(bags[:rows]).sum()
     model = LLPClassifier(method, random_state=seed).fit(features.head(rows), bags[:rows], counts=counts)
     place = pd.Series(range(len(model.bags_)), index=model.bags_)
@@ -111,7 +105,7 @@ def rare(name: str, seed: int, size: int | None, rate: float, method: str, data:
     rest = negatives[RARE_ROWS - few :]
     new = np.concatenate([positives[few : few + max(round(rate * len(rest)), 1)], rest])
     bags = keys[train] if size is None else np.arange(RARE_ROWS) // size
-    features = frame.drop(columns=NATURAL[name][0]) if size is None else frame
+    features = frame.drop(columns=[*CHOSEN_ON[name].keys]) if size is None else frame
     model = LLPClassifier(method, random_state=seed)
     model.fit(features.iloc[train], bags, counts=pd.Series(labels[train]).groupby(bags).sum())
     after, truth = model.predict_proba(features.iloc[new])[:, 1], labels[new]

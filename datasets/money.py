@@ -12,22 +12,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _BANK_FEATURES = (
-    "age",
-    "job",
-    "marital",
-    "education",
-    "default",
-    "balance",
-    "housing",
-    "loan",
-    "contact",
-    "day",
-    "month",
-    "duration",
-    "campaign",
-    "pdays",
-    "previous",
-    "poutcome",
+    *("age", "job", "marital", "education", "default", "balance", "housing", "loan"),
+    *("contact", "day", "month", "duration", "campaign", "pdays", "previous", "poutcome"),
 )
 _BANK_ANSWERS = {"1": "no", "2": "yes"}
 

@@ -1,6 +1,6 @@
 """Check, measure and use a GPU for some minutes, end in time, and go on there the next time (docs/machines.md).
 
-    python -m benchmarks.gpu --minutes 9                           # correctness, measures, campaign, plan
+    python -m benchmarks.gpu --minutes 9                           # correctness, measures, campaign
     python -m benchmarks.gpu --minutes 9 --continue earlier        # goes on where rows and journal there end
     python -m benchmarks.gpu --minutes 9 --ray --data-dir data     # with two cells at once by Ray
     python -m benchmarks.gpu --device cpu --minutes 3              # a rehearsal, with reduced sizes
@@ -75,7 +75,7 @@ def main(
     rows = Rows(folder, name_of(kind))
     rows.add("software", "software", "ok", {**software_facts(), "content": software()["llpbench"]})
     faulthandler.dump_traceback_later(max(whole.left, 0.1) + _LATE, exit=True)
-    watchdog = threading.Timer(whole.left, _end, (rows, folder, kind, "the time was over while a part ran"))
+    watchdog = threading.Timer(whole.left, _end, (rows, folder, "the time was over while a part ran"))
     watchdog.daemon = True
     watchdog.start()
     notes = []
@@ -86,7 +86,7 @@ def main(
     except LLPBenchError as error:
         notes.append(str(error))
     watchdog.cancel()
-    _end(rows, folder, kind, *notes)
+    _end(rows, folder, *notes)
 
 
 def _run(
@@ -108,12 +108,12 @@ def _take_over(earlier: Path | None, folder: Path) -> None:
             shutil.copy(earlier / name, folder / name)
 
 
-def _end(rows: Rows, folder: Path, device: str, *notes: str) -> None:
+def _end(rows: Rows, folder: Path, *notes: str) -> None:
     """Show the results and end the process, even if something still runs."""
     end_children()
     failed = True
     try:
-        text = tables.render(rows, sizes_for(device), [note for note in notes if note], time.time() - _BEGIN)
+        text = tables.render(rows, [note for note in notes if note], time.time() - _BEGIN)
         failed = tables.something_failed(rows)
     except Exception as error:  # a fault of the table must not keep the process from ending
         text = f"no table could be made ({error!r}); everything measured is in {folder / FILE}"

@@ -17,7 +17,7 @@ from statistics import median
 
 from benchmarks.gpu.rows import Box, Row, Rows, Values
 from benchmarks.gpu.sizes import Sizes
-from benchmarks.methods import neural
+from benchmarks.gpu.timing import neural
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.record import Record
 from llpbench.core.registry import METHODS

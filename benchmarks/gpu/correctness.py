@@ -17,8 +17,8 @@ import torch
 
 from benchmarks.gpu.rows import Box, Rows, Values
 from benchmarks.gpu.sizes import sizes_for
+from benchmarks.gpu.timing import neural
 from benchmarks.gpu.traces import Distance, Subject, Trace, distance, identical, select
-from benchmarks.methods import neural
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
 from llpbench.core.text import one_line

@@ -1,24 +1,28 @@
-"""How fast is a GPU? DLLP on data of Adult's size, as `benchmarks/population.py` trains it, in several ways.
+"""How fast is a GPU? DLLP on data of Adult's size (`timing.py`), in several ways.
 
-Beside each time stands the least that the same step can take: by arithmetic (its products at the speed of one large
-product, measured here) and by bytes (what it must write and read, at the speed of a copy). Compilation and warm-up are
-in the first step, which is timed apart. The cost of a method is relative to DLLP, uncompiled, in the same population;
-the share of assignments is that of an uncompiled step of TabLLP-BDC.
+Compilation and warm-up are in the first step, which is timed apart. The cost of a method is relative to DLLP,
+uncompiled, in the same population.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from benchmarks.gpu.rows import Box, Row, Rows, Values
+from benchmarks.gpu.rows import Box, Rows, Values
 from benchmarks.gpu.sizes import Sizes, sizes_for
-from benchmarks.methods import adult_population, neural, synchronise, time_stage
-from benchmarks.population import WAYS, Job, eager_loss, time_epochs, time_population, time_sequential
+from benchmarks.gpu.timing import (
+    WAYS,
+    adult_population,
+    neural,
+    stepping,
+    time_epochs,
+    time_population,
+    time_sequential,
+)
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import METHODS
 from llpbench.core.text import one_line
@@ -27,10 +31,7 @@ from llpbench.training.population import Population
 from llpbench.training.stage import StageRun
 
 PART = "measures"
-PEAKS = "peaks"
 
-_STATE_BYTES = 32.0
-"""a parameter is written and read in each step: itself, its gradient, and both running means, 4 bytes each"""
 _SLOW_STEP = 1.0
 """second; where a step takes longer, one is enough"""
 
@@ -39,14 +40,10 @@ def keys(sizes: Sizes) -> list[str]:
     """Return measurements, most important first: each way with the first sizes of populations, costs, the rest."""
     pairs = [(way, members) for members in sizes.members for way in sizes.ways]
     telling, rest = [p for p in pairs if p[1] in sizes.members[:2]], [p for p in pairs if p[1] in sizes.members[2:]]
-    found = [PEAKS]
+    found = []
     for encoder in sizes.encoders:
-        found += [f"floor {encoder}", f"eager {encoder} 1", *(f"{way} {encoder} {n}" for way, n in telling)]
-    first = sizes.encoders[0]
-    found += [
-        f"assignment {first}",
-        *(f"step {name} {first}" for name in ["pretraining", *filter(neural, METHODS.names())]),
-    ]
+        found += [f"eager {encoder} 1", *(f"{way} {encoder} {n}" for way, n in telling)]
+    found += [f"step {name} {sizes.encoders[0]}" for name in ["pretraining", *filter(neural, METHODS.names())]]
     return [*found, *(f"{way} {encoder} {n}" for encoder in sizes.encoders for way, n in rest)]
 
 
@@ -70,118 +67,27 @@ def measure_all(rows: Rows, device: torch.device, box: Box) -> None:
 
 def _measure(key: str, sizes: Sizes, device: torch.device) -> Values:
     what, *rest = key.split()
-    if what == PEAKS:
-        return peaks(device)
-    if what == "assignment":
-        return _assignment(rest[0], max(sizes.members), device)
     if what == "step":
         return {"seconds": _step_seconds(rest[0], rest[1], max(sizes.members), device)}
-    job = Job(rest[0], Machine(device))
-    if what == "floor":
-        return work_of_step(job)
     if what == "eager":
-        return vars(time_sequential(job, sizes.steps, sizes.repeats))
+        return vars(time_sequential(rest[0], device, sizes.steps, sizes.repeats))
     pick_precision(str(WAYS[what].precision).removeprefix("torch."), device)
-    return vars(time_population(job, what, int(rest[1]), sizes.steps, sizes.repeats))
-
-
-def peaks(device: torch.device) -> Values:
-    """Operations a second of a large product, in float32 and bfloat16, and bytes a second of a copy."""
-    size, megabytes = (8192, 1024) if device.type == "cuda" else (512, 64)
-    found: Values = {}
-    for precision in (torch.float32, torch.bfloat16):
-        a = torch.randn(size, size, device=device, dtype=precision)
-        found[str(precision).removeprefix("torch.")] = 2 * size**3 / _seconds(lambda a=a: a @ a, device)
-    source = torch.zeros(megabytes * 2**20, dtype=torch.uint8, device=device)
-    target = torch.empty_like(source)
-    found["bytes"] = 2 * source.numel() / _seconds(lambda: target.copy_(source), device)
-    return found
-
-
-def work_of_step(job: Job) -> Values:
-    """Operations of the products, and bytes that must be written and read, of a step of one member."""
-    from torch.autograd.graph import saved_tensors_hooks
-    from torch.utils.flop_counter import FlopCounterMode
-
-    single = job.population(1)
-    run = StageRun(single, job.method.stages[0], single.state)
-    plan = run.plan(0)
-    kept: dict[int, int] = {}
-
-    def keep(value: torch.Tensor) -> torch.Tensor:
-        kept[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
-        return value
-
-    with FlopCounterMode(display=False) as counter, saved_tensors_hooks(keep, lambda value: value):
-        eager_loss(single, run, plan, 0).backward()  # type: ignore[no-untyped-call]
-    parameters = single.stack.theta.shape[1]
-    return {
-        "operations": counter.get_total_flops(),
-        "bytes": 2 * sum(kept.values()) + _STATE_BYTES * parameters,
-        "steps": plan.drawn.shape[1],
-        "parameters": parameters,
-    }
-
-
-def floors(row: Row, last: dict[str, Row]) -> tuple[float, float] | None:
-    """Seconds an epoch of a measured row by arithmetic and by bytes; None where its floor is not known."""
-    work, peak = last.get(f"floor {row.values['encoder']}"), last.get(PEAKS)
-    if work is None or peak is None or work.status != "ok" or peak.status != "ok":
-        return None
-    precision = "bfloat16" if "bfloat16" in row.values["way"] else "float32"
-    times = row.values["members"] * work.values["steps"]
-    return (
-        times * work.values["operations"] / peak.values[precision],
-        times * work.values["bytes"] / peak.values["bytes"],
-    )
-
-
-def measurements(rows: Rows) -> Iterator[tuple[Row, tuple[float, float] | None]]:
-    """The rows of populations and of eager training, with their floors."""
-    last = rows.last(PART)
-    for row in last.values():
-        if row.status == "ok" and "way" in row.values:
-            yield row, floors(row, last)
-
-
-def _assignment(encoder: str, members: int, device: torch.device) -> Values:
-    """Of an uncompiled step of TabLLP-BDC, a compiled one has the same assignments."""
-    population = adult_population("tabllp-bdc", encoder, 256, members, Machine(device))
-    _, milliseconds, _, share = time_stage(population, population.method.stages[0], 0, 1)
-    return {"milliseconds": milliseconds, "share": share, "members": members}
+    return vars(time_population(rest[0], what, int(rest[1]), device, sizes.steps, sizes.repeats))
 
 
 def _step_seconds(name: str, encoder: str, members: int, device: torch.device) -> float:
     """Seconds of an uncompiled step of all members, mean over the stages of a method."""
-    population = adult_population(name, encoder, 256, members, Machine(device))
+    population = adult_population(name, encoder, members, Machine(device))
     return sum(_stage_seconds(population, stage) for stage in population.method.stages) / len(population.method.stages)
 
 
 def _stage_seconds(population: Population, stage: Any) -> float:
     run = StageRun(population, stage, population.state)
-    plan = run.plan(0)
     progress = torch.tensor([9.0, 10.0, 9.0, 10.0], device=population.machine.device)
-
-    def run_steps(number: int) -> None:
-        for step in range(number):
-            losses = run.step(plan, step, progress)
-        losses.cpu()
-
+    run_steps = stepping(run, run.plan(0), progress)
     clock = time.perf_counter()
     run_steps(1)
     if time.perf_counter() - clock > _SLOW_STEP:
         return time.perf_counter() - clock
     seconds, _ = time_epochs(run_steps, 2, 2, 1)
     return seconds / 2
-
-
-def _seconds(run: Any, device: torch.device) -> float:
-    """Of the fastest of several times, synchronised, warm."""
-    best = float("inf")
-    for _ in range(5):
-        synchronise(device)
-        clock = time.perf_counter()
-        run()
-        synchronise(device)
-        best = min(best, time.perf_counter() - clock)
-    return best

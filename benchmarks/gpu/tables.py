@@ -8,17 +8,15 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.gpu import campaign, correctness, measures, plan, ray_check
+from benchmarks.gpu import campaign, correctness, measures, ray_check
 from benchmarks.gpu.part import PROCESS
 from benchmarks.gpu.rows import Row, Rows
-from benchmarks.gpu.sizes import Sizes
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import duration
 
 _WIDTH = 150
 
 
-def render(rows: Rows, sizes: Sizes, notes: Sequence[str], seconds: float) -> str:
+def render(rows: Rows, notes: Sequence[str], seconds: float) -> str:
     """Everything that is shown, as text."""
     console = Console(file=io.StringIO(), width=_WIDTH, highlight=False, force_terminal=False)
     if (speeds := _speeds(rows)) is not None:
@@ -30,11 +28,6 @@ def render(rows: Rows, sizes: Sizes, notes: Sequence[str], seconds: float) -> st
         for what, found in lines:
             table.add_row(what, found)
         table.add_section()
-    try:
-        for what, found in plan.summary(rows, sizes):
-            table.add_row(what, found)
-    except LLPBenchError as error:
-        table.add_row("plan", str(error))
     for note in notes:
         table.add_row("note", note)
     console.print(table)
@@ -52,24 +45,15 @@ def something_failed(rows: Rows) -> bool:
 
 def _speeds(rows: Rows) -> Table | None:
     """A line for each way in which DLLP was trained."""
-    found = list(measures.measurements(rows))
+    found = [row for row in rows.last(measures.PART).values() if row.status == "ok" and "way" in row.values]
     if not found:
         return None
     table = Table(title="DLLP on Adult, ordered bags of 256, 2 bags a step")
-    numbers = (
-        "members",
-        "seed-epochs/s",
-        "vs eager",
-        "s/epoch",
-        "floor: arithmetic",
-        "floor: bytes",
-        "first step s",
-        "MB",
-    )
+    numbers = ("members", "seed-epochs/s", "vs eager", "s/epoch", "first step s", "MB")
     for heading in ("encoder", "way", *numbers):
         table.add_column(heading, justify="right" if heading in numbers else "left")
-    eager = {row.values["encoder"]: row for row, _ in found if row.values["way"].startswith("one at")}
-    for row, floor in sorted(found, key=lambda each: (each[0].values["encoder"] != "saint", each[0].key)):
+    eager = {row.values["encoder"]: row for row in found if row.values["way"].startswith("one at")}
+    for row in sorted(found, key=lambda row: (row.values["encoder"] != "saint", row.key)):
         values, base = row.values, eager.get(row.values["encoder"])
         memory = values["memory_mb"]
         table.add_row(
@@ -79,7 +63,6 @@ def _speeds(rows: Rows) -> Table | None:
             f"{_speed(row):.3g}",
             f"{_speed(row) / _speed(base):.2f}x" if base else "",
             f"{values['seconds']:.3g}",
-            *(("", "") if floor is None else (f"{each:.2g}" for each in floor)),
             f"{values['first']:.1f}",
             "unknown" if memory is None else f"{memory:,.0f}",
         )
@@ -106,14 +89,6 @@ def _ratios(rows: Rows) -> Iterator[tuple[str, str]]:
 
 def _costs(rows: Rows) -> Iterator[tuple[str, str]]:
     last = rows.last(measures.PART)
-    for key, row in last.items():
-        if key.startswith("assignment") and row.status == "ok":
-            found = row.values
-            share, milliseconds = 100 * found["share"], found["milliseconds"]
-            yield (
-                f"{key} of tabllp-bdc",
-                f"{share:.0f} % of {milliseconds:.1f} ms, {found['members']} members, uncompiled",
-            )
     steps = {
         key.split()[1]: row.values["seconds"]
         for key, row in last.items()

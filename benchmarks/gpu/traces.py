@@ -8,16 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.methods import make_method, synchronise
+from benchmarks.gpu.timing import make_subject, synchronise
 from llpbench.core.bags import Task
 from llpbench.core.cell import Protocol
-from llpbench.core.method import Method
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.training.cohort import Trainee, encoder_factory
 from llpbench.training.device import Machine
 from llpbench.training.population import Population
-from llpbench.training.specification import make_cell
 from llpbench.training.stage import StageRun
 
 ROWS, SIZE = 960, 64
@@ -44,18 +42,13 @@ class Distance:
     """largest difference of the losses of one step, relative to the loss or, where that is below 1, absolute"""
     gradient: float
     """largest norm of a difference of first gradients, relative to their norm"""
-    cosine: float
-    """smallest cosine between first gradients"""
 
 
 class Subject:
     """A method with an encoder of published size, on toy data."""
 
     def __init__(self, name: str, encoder: str) -> None:
-        self.cell = make_cell(
-            "dllp" if name == "pretraining" else name, "adult", bag_size=SIZE, encoder=encoder, pretraining="self+bag"
-        )
-        self.method: Method = make_method(name, self.cell)
+        self.cell, self.method = make_subject(name, encoder, SIZE)
 
     @property
     def sees_labels(self) -> bool:
@@ -102,7 +95,6 @@ def distance(one: Trace, other: Trace) -> Distance:
     return Distance(
         loss=float(((one.losses - other.losses).abs() / scale).max()),
         gradient=float(((one.gradients - other.gradients).norm(dim=1) / norms).max()),
-        cosine=float(torch.cosine_similarity(one.gradients, other.gradients, dim=1).min()),
     )
 
 

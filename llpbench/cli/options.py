@@ -64,8 +64,8 @@ COMMANDS = {
 """Commands of llpbench, by the heading of their group."""
 
 
-class Command(click.Command):
-    """Command whose help begins with examples."""
+class _WithExamples(click.Command):
+    """Command or group whose help begins with examples. `groups` are names by the heading of their group."""
 
     def __init__(
         self, *args: Any, examples: Sequence[str] = (), groups: Mapping[str, Sequence[str]] | None = None, **others: Any
@@ -74,9 +74,16 @@ class Command(click.Command):
         self.examples, self.groups = examples, groups or {}
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples, then the description of the command."""
-        _write_examples(self.examples, formatter)
+        """Write the examples, then the description."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
         super().format_help_text(ctx, formatter)
+
+
+class Command(_WithExamples):
+    """Command whose help has examples and options by group."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by group. Options without a group are last."""
@@ -94,21 +101,10 @@ class Command(click.Command):
                     formatter.write_dl(records)
 
 
-class CommandGroup(click.Group):
-    """Group of commands whose help begins with examples."""
+class CommandGroup(_WithExamples, click.Group):
+    """Group of commands whose help has examples and commands by group."""
 
     command_class = Command
-
-    def __init__(
-        self, *args: Any, examples: Sequence[str] = (), groups: Mapping[str, Sequence[str]] | None = None, **others: Any
-    ) -> None:
-        super().__init__(*args, **others)
-        self.examples, self.groups = examples, groups
-
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples, then the description of the commands."""
-        _write_examples(self.examples, formatter)
-        super().format_help_text(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by group."""
@@ -125,13 +121,6 @@ class CommandGroup(click.Group):
             known = self.list_commands(ctx)
             ctx.fail(f"unknown command {args[0]!r}. {hint(args[0], known)}Available: {', '.join(known)}.")
         return super().resolve_command(ctx, args)
-
-
-def _write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
-    if examples:
-        with formatter.section("Examples"):
-            for example in examples:
-                formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
 
 class AnyPath(click.Path):

@@ -65,9 +65,9 @@ def pure_bags(classes: int) -> tuple[Table, Assignment]:
     return table, _cut(bags, [40, 50])
 
 
-def constant_proportions(size: int = 16) -> tuple[Table, Assignment]:
+def constant_proportions() -> tuple[Table, Assignment]:
     """Return bags that are half of one class and half of the other, so that proportions carry no information."""
-    table, rng = toy_table(missing=0.0), np.random.default_rng(0)
+    table, rng, size = toy_table(missing=0.0), np.random.default_rng(0), 16
     by_class = [rng.permutation(np.flatnonzero(table.row_labels == c)) for c in (0, 1)]
     bags = np.column_stack([rows[: len(rows) // size * size].reshape(-1, size // 2) for rows in by_class])
     return table, _cut(bags, [12, 18])

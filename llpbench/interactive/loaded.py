@@ -52,17 +52,15 @@ class Results:
         stale = stale_reasons([*records, *tunings])
         return cls(records, tunings, stale, (*contents.warnings, *contents.disputes), tuple(folders), omitted)
 
-    def publish(
-        self, out: Source, *, plots: Source | None = None, metric: str = "auc", title: str | None = None
-    ) -> Published:
+    def publish(self, out: Source, *, plots: Source | None = None, metric: str = "auc") -> Published:
         """Write the report of these results: leaderboards and page into `out`, figures into `plots`.
 
         Raises `LLPBenchError` for an unknown metric, or if a file cannot be written.
         """
-        from llpbench.report.board_tables import TITLE, Report
+        from llpbench.report.board_tables import Report
         from llpbench.report.publishing import Published
 
-        report = Report(self.ranked_by(metric), self.warnings, title or TITLE)
+        report = Report(self.ranked_by(metric), self.warnings)
         return Published.write(report, Path(out), plots=None if plots is None else Path(plots))
 
     @cached_property

@@ -114,12 +114,10 @@ def _known_here_alone(settings: Settings) -> str:
 
 def _signature() -> inspect.Signature:
     """Return all options with their defaults, for `help` and completion."""
-    named = {name.replace("-", "_"): option.default for name, option in OPTIONS.items()}
+    defaults = {"preset": None, "config": None}
+    defaults |= {name.replace("-", "_"): option.default for name, option in OPTIONS.items()}
     keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter(name, keyword, default=value)
-        for name, value in {"preset": None, "config": None, **named}.items()
-    ]
+    parameters = [inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()]
     return inspect.Signature(parameters, return_annotation=Results)
 
 

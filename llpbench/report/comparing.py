@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from llpbench.report.overview import Standings
 from llpbench.report.statistics import MeanDifference, compared
 from llpbench.report.tabulate import Leaderboards
 from llpbench.report.wording import bags_words, protocol_text, sentence
-from llpbench.results.frame import NO_PROTOCOL, configuration
+from llpbench.results.frame import configuration
 from llpbench.results.journal import Contents, agree, contains, dispute, settle, widest
 from llpbench.results.merging import SHIPPED, shipped_cells
 
@@ -242,16 +241,10 @@ def _rank_line(board: Board, entry: int) -> str:
     found, values = Standings.of(board).lines, board.counted()[entry]
     missing = [*values.index[values.isna()]]
     if missing:
-        number = f"{len(missing)} of the {plural(len(board.counting), 'run')}"
-        return (
-            f"{label}: no rank, because {number} that other methods have "
-            f"{verb(len(missing), 'is', 'are')} missing or failed."
-            + (
-                f" Run {command}, with your plugins and output folder."
-                if (command := _command(board, entry, missing))
-                else ""
-            )
-        )
+        number = f"{len(missing)} of the {plural(len(board.counting), 'run')} that other methods have"
+        command = _command(board, entry, missing)
+        advice = f" Run {command}, with your plugins and output folder." if command else ""
+        return f"{label}: no rank, because {number} {verb(len(missing), 'is', 'are')} missing or failed.{advice}"
     mean = f"mean {board.metric.title} {found['mean'][entry]:.2f}"
     own, counting = {*board.runs["task"][board.runs["entry"] == entry]}, {*board.counting_tasks}
     if own - counting:
@@ -307,16 +300,11 @@ def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> I
 
 def _different_protocols(yours: Iterable[Record], published: Sequence[Record]) -> Iterator[str]:
     """Yield remarks on your protocols without published results, whose boards have your entries only."""
-    theirs, mine = (
-        {json.dumps(record["spec"]["protocol"], sort_keys=True) for record in records} - {NO_PROTOCOL}
-        for records in (published, yours)
-    )
     if not published:
         yield "Nothing is published for these datasets, baggings and bag sizes."
-    elif theirs:
-        others = " and ".join(protocol_text(json.loads(other)) for other in sorted(theirs))
-        for protocol in sorted(mine - theirs):
-            yield (
-                f"Published networks were trained with another protocol ({others}) than yours "
-                f"({protocol_text(json.loads(protocol))}). Use theirs to be ranked with them."
-            )
+        return
+    protocols = ({protocol_text(record["spec"]["protocol"]) for record in records} for records in (published, yours))
+    theirs, mine = (texts - {protocol_text(None)} for texts in protocols)
+    for protocol in sorted(mine - theirs) if theirs else ():
+        others = f"another protocol ({' and '.join(sorted(theirs))}) than yours ({protocol})"
+        yield f"Published networks were trained with {others}. Use theirs to be ranked with them."

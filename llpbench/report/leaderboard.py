@@ -164,12 +164,6 @@ def _rank_intervals(board: Board) -> DataFrame:
     return DataFrame({"low": low, "high": high}, index=independent.columns)
 
 
-def _fewest_seeds(board: Board) -> int:
-    """Return the smallest number of seeds of a task."""
-    tasks = board.counting.get_level_values(0)
-    return int(tasks.value_counts().min()) if len(tasks) else 0
-
-
 FAMILIES = (("bag-gp-gbdt", "bag-gp", "em-gbdt", "count-gbdt"),)
 """Methods that contain each other; they are not compared."""
 
@@ -216,7 +210,8 @@ def comparisons(board: Board) -> _Comparisons:
     own = len(left_out) == len(values)
     values = values.drop([] if own else [*left_out])
     leads = statistics.compared({entry: [*(values[board.ranked[0]] - values[entry])] for entry in rivals.values()})
-    if not several or own or len(values) < statistics.FEWEST_DATASETS or _fewest_seeds(board) < statistics.FEWEST_SEEDS:
+    fewest_seeds = board.counting.get_level_values(0).value_counts().min()
+    if not several or own or len(values) < statistics.FEWEST_DATASETS or fewest_seeds < statistics.FEWEST_SEEDS:
         leads = {entry: replace(lead, p=np.nan, p_similar=np.nan) for entry, lead in leads.items()}
     over = plural(len(values), "dataset" if several else "seed")
     return _Comparisons(leads, f"{over} of its development" if own else over, () if own else left_out)

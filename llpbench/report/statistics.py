@@ -139,9 +139,8 @@ def _paired_t(blocks: DataFrame) -> NDArray[np.float64]:
     means = values.mean(axis=0)
     # rounded because the last digits depend on the order of additions
     difference = np.round(means[:, None] - means[None, :], 12)
-    squares = np.zeros_like(difference)
-    for block in values - means:
-        squares += (block[:, None] - block[None, :]) ** 2
+    centred = values - means
+    squares = ((centred[:, :, None] - centred[:, None, :]) ** 2).sum(axis=0)
     error = np.round(np.sqrt(squares / (len(values) - 1) / len(values)), 12)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(difference == 0, 0.0, difference / error)

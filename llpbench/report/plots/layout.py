@@ -166,12 +166,12 @@ class _Panels(NamedTuple):
             ax.set_ylabel(y)
 
 
-def panels(number: int, *, height: float, below: float = 0.0, most_across: int = 2, share_y: bool = False) -> _Panels:
-    """Return `number` panels in rows of at most `most_across`.
+def panels(number: int, *, height: float, below: float = 0.0, share_y: bool = False) -> _Panels:
+    """Return `number` panels in rows of at most two.
 
     A panel has `height` inches. The figure has `below` additional inches.
     """
-    across = math.ceil(number / math.ceil(number / most_across))
+    across = math.ceil(number / math.ceil(number / 2))
     down = math.ceil(number / across)
     figure = Figure(figsize=(WIDTH, height * down + below))
     grid = figure.subplots(down, across, squeeze=False, sharey=share_y).ravel()
