@@ -126,6 +126,7 @@ def run_campaign(
         return answer(job)
 
     worker = Scripted(answered)
+    monkeypatch.delenv("LLPBENCH_DATA", raising=False)  # credit is missing
     COMPILES.clear()
     monkeypatch.setattr(campaign, "Worker", worker)
     campaign.run_all(rows, out, "cpu", FULL, box, None, journals)
@@ -145,6 +146,7 @@ class TestCampaign:
         assert len({*ids, *(cell.id for cell in campaign.cells(REHEARSAL))}) > len({*ids}) == len(ids)
 
     def test_campaign_resumes_and_skips_cells_of_others(self, rows: Rows, tmp_path: Path, monkeypatch: Any) -> None:
+        monkeypatch.delenv("LLPBENCH_DATA", raising=False)
         every = [cell for cell in campaign.cells(FULL) if locate(dataset_spec(cell.dataset)) is not None]
         one = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
         two = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
