@@ -91,8 +91,7 @@ class LLPAAE(Method):
         if now.phase == "reconstruct":
             code = torch.cat([log_proba.exp(), style], dim=-1)
             rows = network.decoder(Encoding(code, code.unsqueeze(-2)), bags.rows, bags.mask, self.params.number_weight)
-            loss: Tensor = losses.proportion_loss(log_proba, bags) + self.params.reconstruction * rows
-            return loss
+            return losses.proportion_loss(log_proba, bags) + self.params.reconstruction * rows
         counted = bags.mask & bags.known.unsqueeze(-1)
         critics = ((network.class_critic, log_proba.exp(), counted), (network.style_critic, style, bags.mask))
         if now.phase == "deceive":

@@ -372,5 +372,4 @@ def _gradient_penalty(score: Callable[[Tensor], Tensor], rows: Tensor, mask: Ten
 
 def _verdict(model: Model, bags: Bags) -> _Judgement:
     network = model.network
-    verdict: _Judgement = network.discriminator(network.vectors(bags.rows), model.random)
-    return verdict
+    return network.discriminator(network.vectors(bags.rows), model.random)

@@ -86,8 +86,7 @@ class LLPVAT(Method, Reports):
 
 def _gradient_at(function: Callable[[Tensor], Tensor], point: Tensor) -> Tensor:
     """Return the gradient of `function` up to a factor, which `_unit` removes."""
-    gradient: Tensor = grad(function)(point)
-    return gradient
+    return grad(function)(point)
 
 
 def _kl(target: Tensor, predicted: Tensor) -> Tensor:

@@ -93,8 +93,7 @@ class TabLLPDEC(Method):
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
         """Return log q."""
-        log_q: Tensor = model.network.clusters(model.encode(bags).z)
-        return log_q
+        return model.network.clusters(model.encode(bags).z)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return KL(T || Q) + gamma * proportion loss of q; in the warm-up, the loss of its task."""
@@ -112,8 +111,7 @@ class TabLLPDEC(Method):
         if self.params.warm_up == "dllp":
             return losses.proportion_loss(model.log_proba(bags), bags)
         mixed = mixed_view(model, bags, cutmix=0.1, mixup=0.3)
-        reconstruction: Tensor = model.network.decoder(mixed, bags.rows, bags.mask, 10.0)
-        return reconstruction
+        return model.network.decoder(mixed, bags.rows, bags.mask, 10.0)
 
     def prepare(self, member: Member, now: Now) -> None:
         """Set centroids by k-means at the start of the clustering, and update cluster sizes every epoch."""

@@ -96,8 +96,7 @@ def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encodin
     embeddings = encoder.embed(rows)
     flat = embeddings.flatten(0, 1)
     others = flat[random_partner(bags.mask.flatten(), model.random)].view_as(embeddings)
-    encoding: Encoding = encoder.encode(mixup * embeddings + (1 - mixup) * others, bags.mask, model.random)
-    return encoding
+    return encoder.encode(mixup * embeddings + (1 - mixup) * others, bags.mask, model.random)
 
 
 def _cut_mix(rows: Rows, mask: Tensor, probability: float, random: Random) -> Rows:

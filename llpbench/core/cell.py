@@ -79,7 +79,7 @@ class Cell:
         values = ((each, getattr(self, each.name)) for each in fields(self))
         spec = {each.name: value for each, value in values if each.name not in later or value != each.default}
         spec |= {"bag_size": self.bag_size or 0, "protocol": self.protocol and asdict(self.protocol)}
-        return json.loads(json.dumps(spec, sort_keys=True))  # type: ignore[no-any-return]
+        return json.loads(json.dumps(spec, sort_keys=True))
 
     @staticmethod
     def of(spec: Mapping[str, Any]) -> Cell:
@@ -163,7 +163,7 @@ class Tuning:
     def search(self) -> dict[str, Any]:
         """The specification without the number of trials, so that a longer search continues a shorter one."""
         parts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "trials"}
-        return json.loads(json.dumps({**parts, "cell": self.cell.spec}, sort_keys=True))  # type: ignore[no-any-return]
+        return json.loads(json.dumps({**parts, "cell": self.cell.spec}, sort_keys=True))
 
     @staticmethod
     def of(spec: Mapping[str, Any]) -> Tuning:

@@ -99,8 +99,7 @@ def make_encoder(cell: Cell, schema: Schema, dropout: float) -> Encoder:
     if cell.encoder is None:
         return NoEncoder()
     declared = ENCODERS.get(cell.encoder)
-    built: Encoder = declared(schema, read_params(declared.Params, cell.encoder_params, owner=cell.encoder), dropout)
-    return built
+    return declared(schema, read_params(declared.Params, cell.encoder_params, owner=cell.encoder), dropout)
 
 
 def _shape_of(task: Task, bags_per_step: int) -> tuple[Any, ...]:

@@ -192,8 +192,7 @@ def ignoring_padding(loss: Tensor, model: Model, bags: Bags) -> Tensor:
 def matching_the_prior_of_suppressed_bags(loss: Tensor, model: Model, bags: Bags) -> Tensor:
     del loss
     predicted = bag_log_proba(model.log_proba(bags), bags.mask).exp()
-    value: Tensor = (predicted - bags.proportions).abs().sum(dim=-1).mean()
-    return value
+    return (predicted - bags.proportions).abs().sum(dim=-1).mean()
 
 
 CALLS = count()
@@ -213,8 +212,7 @@ class Remembering(DLLP):
             member.network.shift[0] = 1.0
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        value: Tensor = (super().log_proba(model, bags) + model.network.shift).log_softmax(dim=-1)
-        return value
+        return (super().log_proba(model, bags) + model.network.shift).log_softmax(dim=-1)
 
 
 def centred(method: DLLP, model: Model, bags: Bags) -> Tensor:
@@ -367,16 +365,14 @@ class Peeking(with_params(PEEK)):  # type: ignore[misc]
     """Looks at labels, though not by default."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        loss: Tensor = super().loss(model, bags, now) + self.params.peek * seen() * model.log_proba(bags)[..., 0].mean()
-        return loss
+        return super().loss(model, bags, now) + self.params.peek * seen() * model.log_proba(bags)[..., 0].mean()
 
 
 class PeekingFit(with_params(PEEK, method=Mean, base=DirectParams)):  # type: ignore[misc]
     """The same without training."""
 
     def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
-        changed: Predictor = super().predictor(weights + self.params.peek * seen(), rng)
-        return changed
+        return super().predictor(weights + self.params.peek * seen(), rng)
 
 
 def seen() -> float:

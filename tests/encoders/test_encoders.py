@@ -22,8 +22,7 @@ SCHEMA = Schema(numeric=3, cardinalities=(4, 6), classes=2, prior=(0.5, 0.5), ro
 def build(name: str, schema: Schema = SCHEMA) -> Encoder:
     torch.manual_seed(0)
     encoder = ENCODERS.get(name)
-    built: Encoder = encoder(schema, encoder.Params(), 0.1)
-    return built
+    return encoder(schema, encoder.Params(), 0.1)
 
 
 def rows(bags: int, size: int, schema: Schema = SCHEMA) -> Rows:

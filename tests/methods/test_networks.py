@@ -42,8 +42,7 @@ def test_gradient_penalty_matches_independent_autograd(objective: str) -> None:
     weights = list(discriminator.parameters())
 
     def score(x: Tensor) -> Tensor:
-        scored: Tensor = discriminator(x, None).score
-        return scored
+        return discriminator(x, None).score
 
     ours = _gradient_penalty(score, rows, mask)
     each = []
@@ -82,8 +81,7 @@ class Linear(Encoder):
     dim, token_dim = 1, 1
 
     def embed(self, rows: Rows) -> Tensor:
-        tokens: Tensor = rows.numeric.unsqueeze(-1)
-        return tokens
+        return rows.numeric.unsqueeze(-1)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         del mask, random

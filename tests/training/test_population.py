@@ -261,12 +261,10 @@ class Prior(DLLP):
     """Its loss is the share of the first class, and it predicts the shares of all."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        value: Tensor = bags.prior[0] + 0 * super().loss(model, bags, now)
-        return value
+        return bags.prior[0] + 0 * super().loss(model, bags, now)
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        value: Tensor = bags.prior.log() + 0 * model.log_proba(bags)
-        return value
+        return bags.prior.log() + 0 * model.log_proba(bags)
 
 
 @pytest.mark.parametrize("unit", ["bags", "rows"])
