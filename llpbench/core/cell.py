@@ -263,12 +263,15 @@ class Average:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Return the average that a text names, such as `half` or `ema:50`. Raises `LLPBenchError` for other texts."""
+        """Return the average that a text names, such as `half` or `ema:50`.
+
+        Raises `LLPBenchError` with the possible texts for any other.
+        """
         kind, colon, number = text.partition(":")
         epochs = int(number) if number.isdecimal() else 0
         if kind not in cls.KINDS or (colon and epochs < 1):
-            form = f"{' or '.join(cls.KINDS)}, with a number of epochs if not {cls.epochs} (half:50)"
-            raise LLPBenchError(f"average must be {form}, got {text!r}")
+            kinds = " or ".join(cls.KINDS)
+            raise LLPBenchError(f"{kinds}, with a number of epochs if not {cls.epochs}, such as half:50")
         return cls(kind, epochs) if colon else cls(kind)
 
     def __str__(self) -> str:
