@@ -157,8 +157,6 @@ BAG_LOSSES = Choice("count", "kl", "square", "absolute", "insensitive")
 _CORNER = 0.01
 _PATH = (100.0, 10.0, 1.0)
 """factors of the penalty; each fit starts from the previous one, since the objective is not convex"""
-_FEWEST_ROWS = 10_000
-"""number of rows from which equal rows are computed once"""
 
 
 class _BagLoss:
@@ -228,7 +226,7 @@ def fit_bags(columns: sparse.csr_array, train: BaggedRows, loss: str, strength: 
 
     `columns` [rows, columns] are those of the rows of `train`. All its counts must be known.
     """
-    if (same := Distinct.of_rows(train.rows, _FEWEST_ROWS)) is not None:
+    if (same := Distinct.of_rows(train.rows)) is not None:
         columns = columns[same.first]
     bag_loss, transposed = _BagLoss(loss, train, None if same is None else same.place), sparse.csr_array(columns.T)
 

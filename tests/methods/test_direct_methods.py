@@ -412,7 +412,7 @@ def test_equal_rows_computed_once_give_same_weights(loss: str, monkeypatch: pyte
     train = BaggedRows(rows, Ragged(np.arange(800), sizes), counts.astype(np.float64))
     columns = sparse.csr_array(np.eye(3)[group])
     plain = fit_bags(columns, train, loss, 1.0)
-    monkeypatch.setattr("llpbench.blocks.linear._FEWEST_ROWS", 100)
+    monkeypatch.setattr("llpbench.blocks.distinct._FEWEST_ROWS", 100)
     once = fit_bags(columns, train, loss, 1.0)
     assert np.allclose(once(columns), plain(columns), atol=1e-4)
 
