@@ -33,14 +33,14 @@ from llpbench.blocks.losses import proportion_loss
 from llpbench.core.bags import Bags, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.method import MethodParams
-from llpbench.core.model import Encoder, Model, Random
+from llpbench.core.model import Model, Random
 from llpbench.core.provenance import software_facts
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
 from llpbench.methods.dllp import DLLP
 from llpbench.training import memory
 from llpbench.training.cell_runs import make_task
-from llpbench.training.cohort import Prediction, Trainee
+from llpbench.training.cohort import Prediction, Trainee, encoder_factory
 from llpbench.training.device import Machine, pick_device, pick_precision
 from llpbench.training.population import Population
 from llpbench.training.specification import make_cell
@@ -92,19 +92,14 @@ class Job:
     def __init__(self, encoder: str, machine: Machine) -> None:
         cell = make_cell("dllp", "adult", bag_size=256, encoder=encoder)
         self.machine = machine
-        self.name, self.declared = encoder, ENCODERS.get(encoder)
-        self.sizes = read_params(self.declared.Params, cell.encoder_params, encoder)
+        self.name = encoder
         self.method = DLLP(read_params(MethodParams, cell.params, "dllp"))
         self.cell = cell
-
-    def build(self, task: Task) -> Encoder:
-        built: Encoder = self.declared(task.schema, self.sizes, self.method.params.dropout)
-        return built
 
     def population(self, members: int, machine: Machine | None = None) -> Population:
         return Population(
             [Trainee(seed, self.method, adult_task(seed)) for seed in range(members)],
-            self.build,
+            encoder_factory(self.cell, self.method.params.dropout),
             Protocol(),
             machine or self.machine,
         )

@@ -140,7 +140,7 @@ def test_classes_are_sampled_by_proportions() -> None:
 def test_critics_learn_between_turns_of_the_coder(phase: str, moves: set[str]) -> None:
     task, bags = toy_task(0), some_bags()
     method = LLPAAE(_LLPAAEParams(hidden=8))
-    network = method.build(mlp(task), task.schema)
+    network = method.build(mlp(task.schema), task.schema)
     loss = method.loss(Model(network, stream()), bags, moment(phase=phase))
     loss.backward()
     named = network.named_parameters()
