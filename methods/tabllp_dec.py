@@ -102,7 +102,8 @@ class TabLLPDEC(Method):
         clusters = model.network.clusters
         log_q = clusters(model.encode(bags).z)
         q = log_q.detach().exp()
-        size = clusters.size if self.params.frequencies == "epoch" else _masked_share(q, bags.mask)
+        inside = bags.mask.unsqueeze(-1)
+        size = clusters.size if self.params.frequencies == "epoch" else (q * inside).sum(dim=(0, 1)) / bags.mask.sum()
         target = _target_distribution(q, size, clusters.prior if self.params.prior_corrected else None)
         sharpen = losses.masked_mean((torch.xlogy(target, target) - target * log_q).sum(dim=-1), bags.mask)
         return sharpen + self.params.gamma * losses.proportion_loss(log_q, bags)
@@ -131,11 +132,6 @@ def _target_distribution(q: Tensor, size: Tensor, prior: Tensor | None = None) -
     if prior is not None:
         weight = weight * prior
     return weight / weight.sum(dim=-1, keepdim=True)
-
-
-def _masked_share(q: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean of `q` [bags, size, classes] over rows [classes]."""
-    return (q * mask.unsqueeze(-1)).sum(dim=(0, 1)) / mask.sum()
 
 
 def _class_centroids(z: FloatArray, train: BaggedRows, rng: np.random.Generator) -> FloatArray:
