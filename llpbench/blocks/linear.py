@@ -384,10 +384,10 @@ _LEAST_SLOPE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class FlatterLogits:
-    """Log probabilities times a slope of at most 1, plus an intercept for each class."""
+    """Log probabilities times a slope of at most 1, plus an intercept for each class. The default changes nothing."""
 
-    slope: float
-    intercepts: FloatArray
+    slope: float = 1.0
+    intercepts: FloatArray | float = 0.0
     """[classes]"""
 
     def __call__(self, log_proba: FloatArray) -> FloatArray:
@@ -422,13 +422,13 @@ def _are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
 
 def correction(
     fit: Callable[[BaggedRows], Callable[[Rows], FloatArray]], train: BaggedRows, schema: Schema
-) -> FlatterLogits | None:
+) -> FlatterLogits:
     """Return the correction of a method if rows were chosen by their labels, from bags that its fit has not seen.
 
     `fit` returns a function from rows to log probabilities [rows, classes]. It is called twice, with half of the bags.
     """
     if not _are_chosen_by_label(train, schema):
-        return None
+        return FlatterLogits()
     log_proba = np.empty((len(train.bag_of_row), len(train.prior)))
     odd = np.arange(len(train.sizes)) % 2 == 1
     for unseen in (odd, ~odd):

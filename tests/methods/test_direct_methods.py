@@ -23,6 +23,7 @@ from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import _MOST_CATEGORIES, BoostingRows, LinearColumns, RowBins, _ScoredRows, as_proba
 from llpbench.blocks.linear import (
     BAG_LOSSES,
+    FlatterLogits,
     MeanOperator,
     _are_chosen_by_label,
     _BagLoss,
@@ -566,7 +567,7 @@ def test_methods_correct_probabilities_of_rows_chosen_by_label(name: str) -> Non
     best, constant = -(np.exp(truth) * truth).sum(axis=1).mean(), np.log(2)
     assert loss < best + 0.2 * (constant - best)
     predictor = METHODS.get(name)().fit(train, schema_of(train), np.random.default_rng(0))
-    steep = replace(predictor, flatter=None)
+    steep = replace(predictor, flatter=FlatterLogits())
     found, plain = (sum(effect.importance for effect in each.effects()) for each in (predictor, steep))
     assert found == pytest.approx(predictor.flatter.slope * plain)
 
