@@ -21,7 +21,7 @@ from scipy.special import log_softmax
 
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, Rows, Schema, register_method
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
-from llpbench.blocks.bag_process import ProcessSettings
+from llpbench.blocks.components import ProcessSettings
 from llpbench.blocks.design import some_bags
 from llpbench.blocks.linear import FlatterLogits, correction
 from llpbench.blocks.side_by_side import together

@@ -17,8 +17,8 @@ from scipy.stats import multivariate_normal
 
 from llpbench.blocks import bag_process
 from llpbench.blocks.bag_logits import LogitProcess
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process, _hmc, _unexplained
-from llpbench.blocks.components import Components
+from llpbench.blocks.bag_process import FittedProcess, _fit_process, _hmc, _unexplained
+from llpbench.blocks.components import Components, ProcessSettings
 from llpbench.blocks.design import RowBins, bag_average
 from llpbench.blocks.evidence import Evidence, Prior, _BagSpace, _FeatureSpace, without_zeros
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
@@ -187,7 +187,7 @@ def test_rare_and_unseen_categories_share_the_last_bin() -> None:
 
 
 def components(rows: Rows) -> Components:
-    found = Components(rows, np.random.default_rng(0), lengthscale=0.3, waves=20)
+    found = Components(rows, np.random.default_rng(0), ProcessSettings(waves=20))
     found.effects += [found.pair(0, 1), found.pair(0, 3), found.pair(2, 3)]
     return found
 
@@ -211,7 +211,7 @@ def test_components_have_mean_zero_and_variance_one() -> None:
 def test_effects_have_kernel_covariance() -> None:
     rows = some_rows()
     found = components(rows)
-    feature, codes = found._fine.features[0], found.binned.fine[0]
+    feature, codes = found.fine.features[0], found.binned.fine[0]
     u = feature.positions
     assert u is not None
     plain = np.exp(-0.5 * ((u[:-1, None] - u[:-1]) / 0.3) ** 2)

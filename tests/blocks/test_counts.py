@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from llpbench.blocks import design, distinct
 from llpbench.blocks import distinct as module
-from llpbench.blocks.components import Components
+from llpbench.blocks.components import Components, ProcessSettings
 from llpbench.blocks.counts import BagCounts, _poisson_binomial
 from llpbench.blocks.design import some_bags
 from llpbench.blocks.distinct import Distinct
@@ -154,7 +154,7 @@ def test_bag_of_one_class_keeps_all_but_half_a_row_of_it(classes: int) -> None:
 
 
 def components(train: BaggedRows) -> Components:
-    found = Components(train.rows, np.random.default_rng(0), lengthscale=0.3, waves=20)
+    found = Components(train.rows, np.random.default_rng(0), ProcessSettings(waves=20))
     found.effects.append(found.pair(0, 1))
     return found
 
