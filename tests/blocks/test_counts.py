@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 
 from llpbench.blocks import design, distinct
-from llpbench.blocks import distinct as module
 from llpbench.blocks.components import Components, ProcessSettings
 from llpbench.blocks.counts import BagCounts, _poisson_binomial
 from llpbench.blocks.design import some_bags
@@ -35,7 +34,7 @@ def rows(number: int, values: int) -> Rows:
 def test_few_distinct_rows_represent_all(monkeypatch: pytest.MonkeyPatch) -> None:
     table = rows(2000, 4)
     assert Distinct.of_rows(table) is None
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
+    monkeypatch.setattr(distinct, "_FEWEST_ROWS", 1000)
     assert Distinct.of_rows(rows(2000, 30)) is None
     assert Distinct.of_rows(Rows(np.zeros((2000, 0)), np.zeros((2000, 0), int), np.zeros((2000, 0), bool))) is None
     found = Distinct.of_rows(table)
@@ -162,7 +161,7 @@ def components(train: BaggedRows) -> Components:
 def test_component_means_and_values_match_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     train = repeated(2)
     plain = components(train)
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
+    monkeypatch.setattr(distinct, "_FEWEST_ROWS", 1000)
     folded = components(train)
     assert folded._same is not None
     assert len(folded._kept or [[]][0]) == 1
@@ -183,8 +182,8 @@ def test_component_means_and_values_match_rows(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_posteriors_and_effects_follow_counts(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     train = repeated(classes)
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
-    same = module.Distinct.of_rows(train.rows)
+    monkeypatch.setattr(distinct, "_FEWEST_ROWS", 1000)
+    same = Distinct.of_rows(train.rows)
     assert same is not None
     counts = BagCounts(train)
     cells, first = counts.folded(same)

@@ -311,16 +311,6 @@ def test_derived_hyperparameters_are_per_trial(monkeypatch: pytest.MonkeyPatch, 
     assert len({round(made.values["kl"], 4) for made in together}) == 3
 
 
-def test_trials_do_not_see_changes_of_their_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    def smoothed(_: Any, train: Any, *__: Any) -> Any:
-        train.counts[...] += 5
-        return lambda rows: np.tile(train.prior, (len(rows.numeric), 1))
-
-    monkeypatch.setattr(METHODS.get("bag-mean-linear"), "fit", smoothed)
-    one, other = bench(tuning("bag-mean-linear")).make([trial(0), trial(1)])
-    assert one.values == other.values
-
-
 def test_stopped_trial_does_not_change_others() -> None:
     free = bench(tuning(epochs=9)).make(RATES)
     halved = bench(tuning(epochs=9, eta=2)).make(RATES)
