@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit, logit, softmax
 
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
-from llpbench.blocks.components import Components
+from llpbench.blocks.bag_process import FittedProcess
+from llpbench.blocks.components import Components, ProcessSettings
 from llpbench.blocks.linear import FlatterLogits
 from llpbench.blocks.main_effects import Observed, main_effects
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
