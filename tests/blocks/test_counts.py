@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from bagged import in_bags, repeated, rows_of
+from bagged import in_bags, labelled, repeated, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 
@@ -121,14 +121,12 @@ def test_posteriors_sum_to_proportions(classes: int) -> None:
 def simulated(spread: float, classes: int, seed: int = 0) -> tuple[BagCounts, FloatArray, FloatArray]:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 300, 150)
-    ends = np.cumsum(sizes)
-    bags = [list(range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
-    logits = rng.normal(size=(int(ends[-1]), classes))
+    bags = np.split(np.arange(sizes.sum()), np.cumsum(sizes)[:-1])
+    logits = rng.normal(size=(sizes.sum(), classes))
     effects = spread * rng.normal(size=(150, classes))
     proba = softmax(logits + effects.repeat(sizes, axis=0), axis=1)
     labels = (rng.random((len(proba), 1)) > proba.cumsum(axis=1)).sum(axis=1)
-    counts = [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags]
-    return BagCounts(in_bags(rows_of([[0.0]] * len(proba)), bags, counts)), logits, effects
+    return BagCounts(labelled(rows_of([[0.0]] * len(proba)), labels, bags, classes)), logits, effects
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -203,7 +201,7 @@ def test_large_table_is_replaced_by_random_whole_bags(monkeypatch: pytest.Monkey
     sizes = rng.integers(1, 20, 300)
     bag_of_row = rng.permutation(np.repeat(np.arange(300), sizes))
     bags = [np.flatnonzero(bag_of_row == bag).tolist() for bag in range(300)]
-    train = in_bags(rows_of(bag_of_row[:, None].tolist()), bags, [[size, 0] for size in sizes.tolist()])
+    train = in_bags(rows_of(bag_of_row[:, None]), bags, [[size, 0] for size in sizes.tolist()])
     monkeypatch.setattr(design, "_MOST_ROWS", 1000)
     assert some_bags(train, rng) is train, "too few bags"
     monkeypatch.setattr(design, "_FEWEST_BAGS", 10)
