@@ -98,14 +98,11 @@ class Mean(DirectMethod):
     """Least squares on bag means."""
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        del schema
         inside = (train.index >= 0)[..., None]
         means = (train.rows.numeric[train.index] * inside).sum(axis=1) / inside.sum(axis=1)
         return self.predictor(np.linalg.lstsq(means, train.proportions - 0.5, rcond=None)[0], rng)
 
     def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
-        del rng
-
         def predict(rows: Rows) -> FloatArray:
             scores = np.exp(rows.numeric @ weights)
             return np.asarray(scores / scores.sum(axis=1, keepdims=True))
@@ -207,7 +204,6 @@ class Remembering(DLLP):
         return network
 
     def prepare(self, member: Member, now: Now) -> None:
-        del now
         with torch.no_grad():
             member.network.shift[0] = 1.0
 
@@ -257,7 +253,6 @@ class FirstNumber(Mean):
     """Assumes at least one number, and treats -1 as a row."""
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        del schema
         assert np.isfinite(train.rows.numeric[:, 0]).all()
         means = train.rows.numeric[train.index].mean(axis=1)
         return self.predictor(np.linalg.lstsq(means, train.proportions - 0.5, rcond=None)[0], rng)

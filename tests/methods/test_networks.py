@@ -84,7 +84,6 @@ class Linear(Encoder):
         return rows.numeric.unsqueeze(-1)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask, random
         return Encoding(embeddings.flatten(-2), embeddings)
 
 

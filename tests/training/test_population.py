@@ -420,7 +420,6 @@ class Constant(Encoder):
         return Constant((self._values.pop(0),))
 
     def forward(self, rows: Rows, mask: Tensor, random: Random | None) -> Encoding:
-        del rows, random
         return Encoding(self.value.expand(*mask.shape, 1), self.value.expand(*mask.shape, 1, 1))
 
 
