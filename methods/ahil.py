@@ -78,7 +78,5 @@ def _bag_weights(log_proba: Tensor, bags: Bags, scale: float | Tensor) -> Tensor
     inside = log_proba.masked_fill(~bags.mask.unsqueeze(-1), -1e9)
     share = inside.log_softmax(dim=-2)
     spread = -(share.exp() * share).sum(dim=-2)
-    weights: Tensor = (
-        -(spread - counts.clamp(min=1e-30).log()).square() / scale
-    ).exp()  # a class without rows: exp(-69^2 / scale)
-    return weights.gather(-1, log_proba.argmax(dim=-1))
+    apart = spread - counts.clamp(min=1e-30).log()  # 69 or more for a class without rows
+    return (-apart.square() / scale).exp().gather(-1, log_proba.argmax(dim=-1))

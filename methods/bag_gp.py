@@ -27,7 +27,8 @@ import numpy as np
 
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
+from llpbench.blocks.bag_process import FittedProcess
+from llpbench.blocks.components import ProcessSettings
 from llpbench.blocks.design import some_bags
 from llpbench.blocks.linear import correction
 

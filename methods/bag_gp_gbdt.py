@@ -17,41 +17,28 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, FloatArray, Rows, Schema, register_method
-from llpbench.blocks.bag_logits import LogitProcess
-from llpbench.blocks.bag_process import ProcessSettings
+from llpbench.blocks.bag_logits import LogitProcess, ProcessPredictor
+from llpbench.blocks.components import ProcessSettings
 from llpbench.blocks.design import some_bags
 from llpbench.blocks.linear import FlatterLogits, correction
 from llpbench.blocks.side_by_side import together
 from llpbench.blocks.trees import TreeLogits, TreeRows, TreeSettings
-from llpbench.core.effects import FeatureEffect
 
 
 @dataclass(frozen=True, eq=False)
-class _UnionPredictor:
-    """The softmax of the mean log probabilities of three models."""
+class _UnionPredictor(ProcessPredictor):
+    """The softmax of the mean log probabilities of three models. Only the process has a posterior, and so effects."""
 
-    process: LogitProcess
     refitted: TreeLogits
     counted: TreeLogits
-    flatter: FlatterLogits | None = None
-    """correction, if rows were chosen by their labels"""
 
-    def __call__(self, rows: Rows) -> FloatArray:
-        """Return probabilities [rows, classes]."""
-        logits = self.logits(rows)
-        return np.asarray(softmax(logits if self.flatter is None else self.flatter(logits), axis=1))
-
-    def logits(self, rows: Rows) -> FloatArray:
+    def log_proba(self, rows: Rows) -> FloatArray:
         """Return the mean log probabilities [rows, classes] of the three models."""
         members = (self.process(rows), self.refitted(rows), self.counted(rows))
         return np.asarray(sum(1 / 3 * log_softmax(each, axis=1) for each in members))
-
-    def effects(self, label: int = -1) -> list[FeatureEffect]:
-        """Return the effects in the process, the only one of the three models with a posterior."""
-        return self.process.effects(label, 1.0 if self.flatter is None else self.flatter.slope)
 
 
 @dataclass(frozen=True)
@@ -75,7 +62,7 @@ class BagGPGBDT(DirectMethod):
         """Fit the three models. If rows seem to be chosen by their labels, fit them to halves of the bags, too."""
         train = some_bags(train, rng)
         union = self._union(train, rng)
-        return replace(union, flatter=correction(lambda part: self._union(part, rng).logits, train, schema))
+        return replace(union, flatter=correction(lambda part: self._union(part, rng).log_proba, train, schema))
 
     def _union(self, train: BaggedRows, rng: np.random.Generator) -> _UnionPredictor:
         """Fit the process, then trees from its posterior, then trees from the prior."""
@@ -86,4 +73,4 @@ class BagGPGBDT(DirectMethod):
             lambda: data.boost_posteriors(start, TreeSettings(100), seeds),
             lambda: data.boost_counts(TreeSettings(self.params.trees), last),
         )
-        return _UnionPredictor(process, refitted, counted)
+        return _UnionPredictor(process, FlatterLogits(), refitted, counted)

@@ -69,5 +69,4 @@ def _bag_estimates(of_bags: losses.BagMeans, bags: Bags, baseline: str) -> Tenso
     if baseline == "others":
         level, subtracted = of_bags.of_others(alone=means), of_bags.of_others(alone=0.0)
     contrast = ((bags.proportions - bags.prior) * (means - subtracted)).sum(dim=-1)
-    estimates: Tensor = sizes * contrast + (bags.prior * level).sum(dim=-1)
-    return estimates
+    return sizes * contrast + (bags.prior * level).sum(dim=-1)

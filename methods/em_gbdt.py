@@ -19,7 +19,7 @@ import numpy as np
 
 from llpbench import BaggedRows, Choice, DirectMethod, DirectParams, LogUniform, Schema, register_method
 from llpbench.blocks.bag_logits import LogitProcess
-from llpbench.blocks.bag_process import ProcessSettings
+from llpbench.blocks.components import ProcessSettings
 from llpbench.blocks.design import some_bags
 from llpbench.blocks.trees import TreeProba, TreeRows, TreeSettings
 

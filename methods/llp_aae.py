@@ -22,7 +22,7 @@ from typing import Annotated
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softplus
+from torch.nn.functional import one_hot, softplus
 
 from llpbench import Bags, Method, MethodParams, Now, Phase, Schema, losses, register_method
 from llpbench.blocks.pretraining import Decoder
@@ -91,8 +91,7 @@ class LLPAAE(Method):
         if now.phase == "reconstruct":
             code = torch.cat([log_proba.exp(), style], dim=-1)
             rows = network.decoder(Encoding(code, code.unsqueeze(-2)), bags.rows, bags.mask, self.params.number_weight)
-            loss: Tensor = losses.proportion_loss(log_proba, bags) + self.params.reconstruction * rows
-            return loss
+            return losses.proportion_loss(log_proba, bags) + self.params.reconstruction * rows
         counted = bags.mask & bags.known.unsqueeze(-1)
         critics = ((network.class_critic, log_proba.exp(), counted), (network.style_critic, style, bags.mask))
         if now.phase == "deceive":
@@ -108,9 +107,6 @@ class LLPAAE(Method):
 
 def _drawn_classes(bags: Bags, random: Random) -> Tensor:
     """Return one-hot classes [bags, size, classes] drawn from the proportions of each row's bag."""
-    drawn = random.uniform(*bags.mask.shape, 1)
     upper = bags.proportions.cumsum(dim=-1).unsqueeze(-2)
-    last = torch.full_like(upper[..., :1], 2.0)
-    upper = torch.cat([upper[..., :-1], last], dim=-1)
-    lower = torch.cat([torch.zeros_like(last), upper[..., :-1]], dim=-1)
-    return ((drawn >= lower) & (drawn < upper)).float()
+    classes = (random.uniform(*bags.mask.shape, 1) >= upper[..., :-1]).sum(dim=-1)
+    return one_hot(classes, upper.shape[-1]).float()

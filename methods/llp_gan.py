@@ -108,10 +108,6 @@ class _Columns:
         numeric = torch.where(rows.missing, 0.0, rows.numeric)
         return torch.cat([numeric, torch.cat(one_hot, dim=-1).to(numeric.dtype)], dim=-1)
 
-    def split(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Return numbers [..., numeric] and one-hot columns [..., one-hot]."""
-        return vectors[..., : self.numeric], vectors[..., self.numeric :]
-
     def by_block(self, one_hot: Tensor) -> list[Tensor]:
         """Return one-hot columns [..., one-hot] as one tensor [..., columns, width] for each block."""
         parts = torch.split(one_hot, [columns * width for columns, width in self.blocks], dim=-1)
@@ -205,7 +201,7 @@ class _Discriminator(nn.Module):
 
     def forward(self, vectors: Tensor, random: Random | None) -> _Judgement:
         """Judge rows [..., numeric + one-hot]; a random stream adds dropout and noise on the numbers."""
-        numeric, one_hot = self.columns.split(vectors)
+        numeric, one_hot = vectors.tensor_split([self.columns.numeric], dim=-1)
         if random is not None:
             numeric = numeric + NUMERIC_NOISE * random.normal(*numeric.shape)
         x = inputs = torch.cat([numeric, self.embeddings(one_hot)], dim=-1)
@@ -277,8 +273,7 @@ class _Players(Network):
 
     def vectors(self, rows: Rows) -> Tensor:
         """Return vectors [..., numeric + one-hot] of real rows."""
-        numeric = torch.where(rows.missing, 0.0, self.ranks(rows.numeric))
-        return self.columns.vectors(rows._replace(numeric=numeric))
+        return self.columns.vectors(rows._replace(numeric=self.ranks(rows.numeric)))
 
 
 def _uniform(*shape: int, fan_in: int) -> nn.Parameter:
@@ -372,5 +367,4 @@ def _gradient_penalty(score: Callable[[Tensor], Tensor], rows: Tensor, mask: Ten
 
 def _verdict(model: Model, bags: Bags) -> _Judgement:
     network = model.network
-    verdict: _Judgement = network.discriminator(network.vectors(bags.rows), model.random)
-    return verdict
+    return network.discriminator(network.vectors(bags.rows), model.random)

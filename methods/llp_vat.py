@@ -15,13 +15,13 @@ which some re-implementations omit. Differences from the published code:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 import torch
 from torch import Tensor
 from torch.func import grad
+from torch.nn.functional import kl_div
 
 from llpbench import Bags, Method, MethodParams, Model, Now, Reports, losses, register_method
 from llpbench.core.ranges import AtLeast, Choice, LogUniform
@@ -75,24 +75,14 @@ class LLPVAT(Method, Reports):
             target = log_proba(embeddings)
 
         def divergence(perturbation: Tensor) -> Tensor:
-            return losses.masked_mean(_kl(target, log_proba(embeddings + perturbation)), bags.mask)
+            moved = log_proba(embeddings + perturbation)
+            return losses.masked_mean(kl_div(moved, target, reduction="none", log_target=True).sum(dim=-1), bags.mask)
 
         direction = _unit(model.random.normal(*embeddings.shape))
         with torch.no_grad():  # no gradient of the parameters; the inner gradient is not affected
             for _ in range(self.params.power_iterations):
-                direction = _unit(_gradient_at(divergence, self.params.xi * direction))
+                direction = _unit(grad(divergence)(self.params.xi * direction))
         return divergence(self.params.epsilon * direction)
-
-
-def _gradient_at(function: Callable[[Tensor], Tensor], point: Tensor) -> Tensor:
-    """Return the gradient of `function` up to a factor, which `_unit` removes."""
-    gradient: Tensor = grad(function)(point)
-    return gradient
-
-
-def _kl(target: Tensor, predicted: Tensor) -> Tensor:
-    """Return the KL divergence of each row, from log probabilities [bags, size, classes]."""
-    return (target.exp() * (target - predicted)).sum(dim=-1)
 
 
 def _unit(direction: Tensor) -> Tensor:

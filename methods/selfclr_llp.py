@@ -61,8 +61,7 @@ class _GroupedHead(nn.Module):
 
     def activations(self, z: Tensor) -> Tensor:
         """Return activations [..., groups * classes]."""
-        out: Tensor = self.layers(z).relu()
-        return out
+        return self.layers(z).relu()
 
     def forward(self, z: Tensor) -> Tensor:
         """Return logits [..., classes] of row vectors."""

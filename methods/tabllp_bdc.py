@@ -125,10 +125,9 @@ class TabLLPBDC(Method, Reports):
     def _difference(self, model: Model, encoding: Encoding, bags: Bags) -> Tensor:
         if self.params.objective == "self-contrastive":
             mixed = mixed_view(model, bags, self.params.cutmix, self.params.mixup)
-            contrast: Tensor = model.network.projectors.contrast(
+            return model.network.projectors.contrast(
                 encoding, mixed, bags.mask, self.params.self_temperature, model.random
             )
-            return contrast
         if len(bags.mask) % 2:
             raise ValueError(f"pairs of bags need an even number of bags per step, got {len(bags.mask)}")
         vectors, mask, counts, _ = self._compared(encoding, bags, model.random)

@@ -93,8 +93,7 @@ class TabLLPDEC(Method):
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
         """Return log q."""
-        log_q: Tensor = model.network.clusters(model.encode(bags).z)
-        return log_q
+        return model.network.clusters(model.encode(bags).z)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return KL(T || Q) + gamma * proportion loss of q; in the warm-up, the loss of its task."""
@@ -103,7 +102,8 @@ class TabLLPDEC(Method):
         clusters = model.network.clusters
         log_q = clusters(model.encode(bags).z)
         q = log_q.detach().exp()
-        size = clusters.size if self.params.frequencies == "epoch" else _masked_share(q, bags.mask)
+        inside = bags.mask.unsqueeze(-1)
+        size = clusters.size if self.params.frequencies == "epoch" else (q * inside).sum(dim=(0, 1)) / bags.mask.sum()
         target = _target_distribution(q, size, clusters.prior if self.params.prior_corrected else None)
         sharpen = losses.masked_mean((torch.xlogy(target, target) - target * log_q).sum(dim=-1), bags.mask)
         return sharpen + self.params.gamma * losses.proportion_loss(log_q, bags)
@@ -112,8 +112,7 @@ class TabLLPDEC(Method):
         if self.params.warm_up == "dllp":
             return losses.proportion_loss(model.log_proba(bags), bags)
         mixed = mixed_view(model, bags, cutmix=0.1, mixup=0.3)
-        reconstruction: Tensor = model.network.decoder(mixed, bags.rows, bags.mask, 10.0)
-        return reconstruction
+        return model.network.decoder(mixed, bags.rows, bags.mask, 10.0)
 
     def prepare(self, member: Member, now: Now) -> None:
         """Set centroids by k-means at the start of the clustering, and update cluster sizes every epoch."""
@@ -133,11 +132,6 @@ def _target_distribution(q: Tensor, size: Tensor, prior: Tensor | None = None) -
     if prior is not None:
         weight = weight * prior
     return weight / weight.sum(dim=-1, keepdim=True)
-
-
-def _masked_share(q: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean of `q` [bags, size, classes] over rows [classes]."""
-    return (q * mask.unsqueeze(-1)).sum(dim=(0, 1)) / mask.sum()
 
 
 def _class_centroids(z: FloatArray, train: BaggedRows, rng: np.random.Generator) -> FloatArray:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
-from llpbench.core.bags import BaggedRows, FloatArray, Ragged, Rows, Schema
+from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Ragged, Rows, Schema
 from llpbench.core.registry import METHODS
 
 
-def rows_of(numeric: Sequence[Sequence[float]], categorical: Sequence[Sequence[int]] | None = None) -> Rows:
+def rows_of(numeric: Collection[Any], categorical: Collection[Any] | None = None) -> Rows:
     """Rows with these values; NaN is missing, as 0 with a mark."""
-    values = np.array(numeric, dtype=np.float64).reshape(len(numeric), -1)
-    codes = np.zeros((len(values), 0)) if categorical is None else np.array(categorical).reshape(len(values), -1)
+    values = np.array(numeric, dtype=np.float64)
+    codes = np.zeros((len(values), 0)) if categorical is None else np.array(categorical)
     missing = np.isnan(values)
     return Rows(np.where(missing, 0, values).astype(np.float32), codes.astype(np.int64), missing)
 
 
-def in_bags(rows: Rows, bags: Sequence[Sequence[int]], counts: Sequence[Sequence[float]]) -> BaggedRows:
+def in_bags(rows: Rows, bags: Collection[Any], counts: Collection[Any]) -> BaggedRows:
     """Rows in these bags, which may differ in size, with these class counts."""
     longest = max(map(len, bags))
     index = np.array([[*bag, *[-1] * (longest - len(bag))] for bag in bags], dtype=np.int64)
     return BaggedRows(rows=rows, index=index, counts=np.array(counts, dtype=np.float64))
+
+
+def labelled(rows: Rows, labels: IntArray, bags: Collection[Any], classes: int = 2) -> BaggedRows:
+    """Rows in these bags, with the class counts of these labels."""
+    return in_bags(rows, bags, [np.bincount(labels[bag], minlength=classes) for bag in bags])
 
 
 def schema_of(train: BaggedRows, *cardinalities: int) -> Schema:

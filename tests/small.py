@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from llpbench.core.bags import BaggedRows, Bags, Rows, Task
+from llpbench.core.bags import BaggedRows, Bags, Rows, Schema, Task
 from llpbench.core.cell import Protocol
 from llpbench.core.method import Method, MethodParams, Now
 from llpbench.core.model import Encoder, Random
@@ -98,13 +98,13 @@ def small_encoder(kind: str = "mlp", dropout: float = 0.0) -> Encoder:
     """An encoder of the toy table's rows, always the same."""
     torch.manual_seed(0)
     if kind == "mlp":
-        return MLPEncoder(SCHEMA, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), dropout)
+        return mlp(SCHEMA, dropout)
     return _Saint(SCHEMA, _SaintParams(dim=8, depth=1, heads=2, head_dim=4, numeric_hidden=8), dropout)
 
 
-def mlp(task: Task) -> Encoder:
+def mlp(schema: Schema, dropout: float = 0.1) -> Encoder:
     """A small encoder for a population."""
-    return MLPEncoder(task.schema, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), 0.1)
+    return MLPEncoder(schema, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), dropout)
 
 
 def together(

@@ -21,8 +21,7 @@ LANES = 32
 def _product_lanes(weight: Tensor, x: Tensor) -> Tensor:
     """Return the product of `weight` [out, dim] with the second dimension of `x` [blocks, dim, tokens, lanes]."""
     blocks, _, tokens, lanes = x.shape
-    y: Tensor = torch.bmm(weight.expand(blocks, -1, -1), x.flatten(2)).unflatten(2, (tokens, lanes))
-    return y
+    return torch.bmm(weight.expand(blocks, -1, -1), x.flatten(2)).unflatten(2, (tokens, lanes))
 
 
 def _linear_lanes(layer: nn.Linear, x: Tensor) -> Tensor:
@@ -57,8 +56,7 @@ class Attention(nn.Module):
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
         mixed = scores.softmax(dim=-1) @ v
-        out: Tensor = self.out(mixed.transpose(-3, -2).flatten(-2))
-        return out
+        return self.out(mixed.transpose(-3, -2).flatten(-2))
 
     def lanes(self, x: Tensor, part: slice) -> Tensor:
         """Map `x` [blocks, dim, tokens, lanes] to the same layout for the tokens of `part`, which attend to all."""
@@ -85,8 +83,7 @@ class _FeedForward(nn.Module):
         hidden = value * F.gelu(gate)
         if random is not None:
             hidden = random.dropout(hidden, self.dropout)
-        narrowed: Tensor = self.narrow(hidden)
-        return narrowed
+        return self.narrow(hidden)
 
     def lanes(self, x: Tensor, random: Random | None) -> Tensor:
         """Map `x` [blocks, dim, tokens, lanes] to the same shape."""
@@ -112,8 +109,7 @@ class Block(nn.Module):
         u = self.norm_attention(x)
         x = self.attention(u, mask) + (x if self.prenorm else u)
         u = self.norm_feed_forward(x)
-        out: Tensor = self.feed_forward(u, random) + (x if self.prenorm else u)
-        return out
+        return self.feed_forward(u, random) + (x if self.prenorm else u)
 
     def lanes(self, x: Tensor, random: Random | None, part: slice = slice(None)) -> Tensor:
         """Map `x` [blocks, dim, tokens, lanes] to the same layout for the tokens of `part`."""

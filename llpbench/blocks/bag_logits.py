@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit, logit, softmax
 
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings
-from llpbench.blocks.components import Components
+from llpbench.blocks.bag_process import FittedProcess
+from llpbench.blocks.components import Components, ProcessSettings
 from llpbench.blocks.linear import FlatterLogits
 from llpbench.blocks.main_effects import Observed, main_effects
 from llpbench.core.bags import BaggedRows, FloatArray, Rows
@@ -73,17 +73,20 @@ class ProcessPredictor:
     """Probabilities of rows and effects of features, from a process."""
 
     process: LogitProcess
-    flatter: FlatterLogits | None = None
+    flatter: FlatterLogits
     """correction, if rows were chosen by their labels"""
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return probabilities [rows, classes]."""
-        log_proba = self.process(rows)
-        return np.asarray(softmax(log_proba if self.flatter is None else self.flatter(log_proba), axis=1))
+        return np.asarray(softmax(self.flatter(self.log_proba(rows)), axis=1))
+
+    def log_proba(self, rows: Rows) -> FloatArray:
+        """Return log probabilities [rows, classes] without the correction, up to a constant for each row."""
+        return self.process(rows)
 
     def effects(self, label: int = -1) -> list[FeatureEffect]:
         """Return the effect of each feature on a class."""
-        return self.process.effects(label, 1.0 if self.flatter is None else self.flatter.slope)
+        return self.process.effects(label, self.flatter.slope)
 
 
 class _LogitFit:

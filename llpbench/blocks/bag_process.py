@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import chdtrc
 
-from llpbench.blocks.components import Components
+from llpbench.blocks.components import Components, ProcessSettings
 from llpbench.blocks.design import as_proba
 from llpbench.blocks.evidence import Evidence, Prior, without_zeros
 from llpbench.blocks.main_effects import Observed, main_effects
@@ -51,26 +51,6 @@ _SCORED = 16
 """pairs that a thread scores at once"""
 _BRIEF = 12
 """steps of a brief search"""
-
-
-@dataclass(frozen=True)
-class ProcessSettings:
-    """Settings of a process that are not estimated from the data."""
-
-    lengthscale: float = 0.3
-    """lengthscale of numeric features, in quantiles"""
-    joint_lengthscale: float = 0.7
-    """lengthscale of the joint component"""
-    waves: int = 500
-    """random Fourier features of the joint component"""
-    most_pairs: int = 200
-    """largest number of feature pairs; those that raise the evidence most are used"""
-    averaged_up_to: int = 256
-    """largest number of bags for which predictions are averaged over hyperparameters; with more, the mode is used"""
-    draws: int = 80
-    """draws of hyperparameters; 0: always use the mode"""
-    confounding_aware: bool = False
-    """whether to expect small effects of features that hardly differ between bags"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +108,7 @@ def _fit_process(train: BaggedRows, settings: ProcessSettings, rng: np.random.Ge
     """
     many = len(train.sizes) > _MANY_BAGS
     most_pairs = settings.most_pairs // 4 if many else settings.most_pairs
-    components = Components(
-        train.rows,
-        rng,
-        lengthscale=settings.lengthscale,
-        waves=settings.waves,
-        joint_lengthscale=settings.joint_lengthscale,
-    )
+    components = Components(train.rows, rng, settings)
     features = len(components.effects)
     pairs = [(i, j) for i in range(features) for j in range(i + 1, features)]
     start: FloatArray | None = None

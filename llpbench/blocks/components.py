@@ -29,6 +29,26 @@ _NEGLIGIBLE = 1e-4
 """fraction of a kernel's largest eigenvalue; directions with smaller eigenvalues are dropped"""
 
 
+@dataclass(frozen=True)
+class ProcessSettings:
+    """Settings of a process that are not estimated from the data."""
+
+    lengthscale: float = 0.3
+    """lengthscale of numeric features, in quantiles; in pairs it is one and a half times as large"""
+    joint_lengthscale: float = 0.7
+    """lengthscale of the joint component, divided by the root of the number of features"""
+    waves: int = 500
+    """random Fourier features of the joint component"""
+    most_pairs: int = 200
+    """largest number of feature pairs; those that raise the evidence most are used"""
+    averaged_up_to: int = 256
+    """largest number of bags for which predictions are averaged over hyperparameters; with more, the mode is used"""
+    draws: int = 80
+    """draws of hyperparameters; 0: always use the mode"""
+    confounding_aware: bool = False
+    """whether to expect small effects of features that hardly differ between bags"""
+
+
 @dataclass(frozen=True, eq=False)
 class _Effect:
     """The effect of one feature or a pair: a value for each bin or pair of bins."""
@@ -97,34 +117,20 @@ class Components:
     """effects of single features in their order, then effects of pairs"""
     joint: list[_Joint]
 
-    def __init__(
-        self,
-        rows: Rows,
-        rng: np.random.Generator,
-        *,
-        lengthscale: float,
-        waves: int = 500,
-        joint_lengthscale: float = 0.7,
-    ) -> None:
-        """Build the effects of single features and the joint components; callers add pairs to `effects`.
-
-        Parameters
-        ----------
-        rows : the training rows
-        lengthscale : lengthscale of numeric features, in quantiles; in pairs it is one and a half times as large
-        waves : number of random Fourier features of the joint component
-        joint_lengthscale : lengthscale of the joint component, divided by the root of the number of features
-        """
-        self._fine, self._coarse = RowBins(rows, 32, 40), RowBins(rows, 10, 9)
-        fine, coarse = self.fine_bins, self.coarse_bins
+    def __init__(self, rows: Rows, rng: np.random.Generator, settings: ProcessSettings) -> None:
+        """Build the effects of single features and the joint components of training rows; callers add pairs."""
+        self.fine, self.coarse = RowBins(rows, 32, 40), RowBins(rows, 10, 9)
+        """bins of each feature for its own effect and the joint components, and bins for its pairs"""
+        fine, lengthscale, waves = self.fine.features, settings.lengthscale, settings.waves
         self._tables = [feature.coordinates.astype(np.float32) for feature in fine]
-        self._wide = [_root(feature, 1.5 * lengthscale) for feature in coarse]
+        self._wide = [_root(feature, 1.5 * lengthscale) for feature in self.coarse.features]
         self.binned = self.bin(rows)
         self._same = Distinct.of((*self.binned.fine, *self.binned.coarse))
         self._training = self.binned if self._same is None else self.binned.rows(self._same.first)
         self.effects = [_Effect((i,), _centred(_root(each, lengthscale), each.weights)) for i, each in enumerate(fine)]
         size = sum(1 if feature.positions is not None else feature.size for feature in fine)
-        frequencies = rng.standard_normal((size, waves), np.float32) / np.float32(joint_lengthscale * len(fine) ** 0.5)
+        joint_lengthscale = np.float32(settings.joint_lengthscale * len(fine) ** 0.5)
+        frequencies = rng.standard_normal((size, waves), np.float32) / joint_lengthscale
         phases = rng.uniform(0, 2 * np.pi, waves).astype(np.float32)
         self.joint = [self._standardised(frequencies, phases), self._standardised(None, np.zeros(size, np.float32))]
         self._kept: list[list[FloatArray]] | None = None
@@ -136,22 +142,12 @@ class Components:
         rows = {"binned": self.binned[:0], "_training": self.binned[:0], "_same": None}
         return {**self.__dict__, "overlaps": self.overlaps, **rows, "_kept": None}
 
-    @property
-    def fine_bins(self) -> list[FeatureBins]:
-        """Bins of each feature for its own effect and the joint components."""
-        return self._fine.features
-
-    @property
-    def coarse_bins(self) -> list[FeatureBins]:
-        """Bins of each feature for its pairs."""
-        return self._coarse.features
-
     @cached_property
     def overlaps(self) -> list[FloatArray]:
         """Fraction of training rows in each fine and coarse bin [fine bins, coarse bins], for each feature."""
         found: list[FloatArray] = []
         for fine, coarse, place, wide in zip(
-            self.fine_bins, self.coarse_bins, self.binned.fine, self.binned.coarse, strict=True
+            self.fine.features, self.coarse.features, self.binned.fine, self.binned.coarse, strict=True
         ):
             counts = np.bincount(place * np.int64(coarse.size) + wide, minlength=fine.size * coarse.size)
             found.append(counts.reshape(fine.size, coarse.size) / len(self.binned))
@@ -159,14 +155,14 @@ class Components:
 
     def pair(self, i: int, j: int) -> _Effect:
         """Return the joint effect of two features, including their single effects."""
-        width = self._coarse.features[j].size
-        bins = self._coarse.features[i].size * width
+        width = self.coarse.features[j].size
+        bins = self.coarse.features[i].size * width
         weights = np.bincount(_pair(self.binned, i, j, width), minlength=bins) / len(self.binned)
         return _Effect((i, j), _centred(np.kron(self._wide[i], self._wide[j]), weights), width)
 
     def bin(self, rows: Rows) -> _Binned:
         """Return rows as bins."""
-        return _Binned(self._fine(rows), self._coarse(rows))
+        return _Binned(self.fine(rows), self.coarse(rows))
 
     def columns(self, binned: _Binned) -> FloatArray:
         """Return all features as numbers [rows, columns]: quantiles in [-1, 1], and half the one-hot categories."""

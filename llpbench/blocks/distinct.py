@@ -49,7 +49,7 @@ class Distinct:
         return cls(np.asarray(np.unique(code, return_index=True)[1], dtype=np.int64), code)
 
     @classmethod
-    def of_rows(cls, rows: Rows, fewest: int | None = None) -> Distinct | None:
+    def of_rows(cls, rows: Rows) -> Distinct | None:
         """Return the distinct rows of `rows`, as `of` does."""
         # numbers come first, since they usually have many values
-        return cls.of([*rows.numeric.T, *rows.categorical.T, *rows.missing.T], fewest)
+        return cls.of([*rows.numeric.T, *rows.categorical.T, *rows.missing.T])

@@ -157,8 +157,6 @@ BAG_LOSSES = Choice("count", "kl", "square", "absolute", "insensitive")
 _CORNER = 0.01
 _PATH = (100.0, 10.0, 1.0)
 """factors of the penalty; each fit starts from the previous one, since the objective is not convex"""
-_FEWEST_ROWS = 10_000
-"""number of rows from which equal rows are computed once"""
 
 
 class _BagLoss:
@@ -228,7 +226,7 @@ def fit_bags(columns: sparse.csr_array, train: BaggedRows, loss: str, strength: 
 
     `columns` [rows, columns] are those of the rows of `train`. All its counts must be known.
     """
-    if (same := Distinct.of_rows(train.rows, _FEWEST_ROWS)) is not None:
+    if (same := Distinct.of_rows(train.rows)) is not None:
         columns = columns[same.first]
     bag_loss, transposed = _BagLoss(loss, train, None if same is None else same.place), sparse.csr_array(columns.T)
 
@@ -386,10 +384,10 @@ _LEAST_SLOPE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class FlatterLogits:
-    """Log probabilities times a slope of at most 1, plus an intercept for each class."""
+    """Log probabilities times a slope of at most 1, plus an intercept for each class. The default changes nothing."""
 
-    slope: float
-    intercepts: FloatArray
+    slope: float = 1.0
+    intercepts: FloatArray | float = 0.0
     """[classes]"""
 
     def __call__(self, log_proba: FloatArray) -> FloatArray:
@@ -424,13 +422,13 @@ def _are_chosen_by_label(train: BaggedRows, schema: Schema) -> bool:
 
 def correction(
     fit: Callable[[BaggedRows], Callable[[Rows], FloatArray]], train: BaggedRows, schema: Schema
-) -> FlatterLogits | None:
+) -> FlatterLogits:
     """Return the correction of a method if rows were chosen by their labels, from bags that its fit has not seen.
 
     `fit` returns a function from rows to log probabilities [rows, classes]. It is called twice, with half of the bags.
     """
     if not _are_chosen_by_label(train, schema):
-        return None
+        return FlatterLogits()
     log_proba = np.empty((len(train.bag_of_row), len(train.prior)))
     odd = np.arange(len(train.sizes)) % 2 == 1
     for unseen in (odd, ~odd):

@@ -122,11 +122,11 @@ def main_effects(
             undetermined=float(cells.weights @ after / max(cells.weights @ before, 1e-300)),
         )
 
-    return [*side_by_side(range(len(components.fine_bins)), of_feature)]
+    return [*side_by_side(range(len(components.fine.features)), of_feature)]
 
 
 def _cells(components: Components, feature: int) -> _Cells:
-    fine, coarse = components.fine_bins[feature], components.coarse_bins[feature]
+    fine, coarse = components.fine.features[feature], components.coarse.features[feature]
     shares = components.overlaps[feature]
     if fine.positions is None:
         members = [np.flatnonzero(fine.table == place) for place in range(fine.size)]
@@ -149,7 +149,7 @@ def _cells(components: Components, feature: int) -> _Cells:
 
 def _design(components: Components, feature: int, cells: _Cells, waves: list[list[FloatArray] | None]) -> FloatArray:
     """Return A [cells, features of all components]."""
-    fine, coarse = components.fine_bins[feature], components.coarse_bins
+    fine, coarse = components.fine.features[feature], components.coarse.features
     parts: list[FloatArray] = []
     for effect in components.effects:
         part: FloatArray = np.zeros((len(cells.weights), effect.factor.shape[1]))
@@ -161,7 +161,7 @@ def _design(components: Components, feature: int, cells: _Cells, waves: list[lis
             alone = coarse[second].weights @ both if first == feature else np.tensordot(coarse[first].weights, both, 1)
             part = _less_mean(alone, coarse[feature])[cells.coarse]
         parts.append(part)
-    start = sum(bins.coordinates.shape[1] for bins in components.fine_bins[:feature])
+    start = sum(bins.coordinates.shape[1] for bins in components.fine.features[:feature])
     table = fine.coordinates
     for joint, expected in zip(components.joint, waves, strict=True):
         if joint.frequencies is None or expected is None:
@@ -188,7 +188,7 @@ def _expected_waves(components: Components, frequencies: FloatArray | None) -> l
         return None
     means: list[FloatArray] = []
     start = 0
-    for bins in components.fine_bins:
+    for bins in components.fine.features:
         table = bins.coordinates
         means.append(bins.weights @ _turned(frequencies, table, start))
         start += table.shape[1]

@@ -16,7 +16,7 @@ Choices that the paper does not specify:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -26,20 +26,17 @@ from llpbench.blocks.attention import Attention
 from llpbench.blocks.losses import masked_mean
 from llpbench.blocks.views import Projectors, at, mixed_view, some_rows
 from llpbench.core.bags import Bags, Rows, Schema
-from llpbench.core.errors import LLPBenchError
 from llpbench.core.method import Method, MethodParams, Now, Stage
 from llpbench.core.metrics import l1, mpiou
 from llpbench.core.model import MLP, Encoder, Encoding, Model, Network
-from llpbench.core.ranges import Choice, LogUniform
-
-Tasks = Literal["self", "bag", "self+bag"]
+from llpbench.core.ranges import AtLeast, Choice, LogUniform
 
 
 @dataclass(frozen=True)
 class PretrainingParams(MethodParams):
     """Components in the paper's table, and their hyperparameters. `hidden` is the width of projectors."""
 
-    epochs: int = 50
+    epochs: Annotated[int, AtLeast(1)] = 50
     view: Annotated[str, Choice("mixup", "separated")] = "mixup"
     """views of the self-contrastive task: feature mixup, or separated representation"""
     aggregator: Annotated[str, Choice("weighted-sum", "attention")] = "weighted-sum"
@@ -63,10 +60,6 @@ class PretrainingParams(MethodParams):
     mixup: Annotated[float, Choice(0.3, 0.5, 0.8, 0.9)] = 0.3
     """weight of the row's own embeddings in a mixture"""
 
-    def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise LLPBenchError(f"pretraining.epochs must be at least 1, got {self.epochs}")
-
 
 class Pretraining(Method):
     """Self-contrastive, bag-contrastive and denoising tasks on pairs of bags."""
@@ -74,7 +67,8 @@ class Pretraining(Method):
     Params = PretrainingParams
     params: PretrainingParams
 
-    def __init__(self, tasks: Tasks, params: PretrainingParams | None = None) -> None:
+    def __init__(self, tasks: str, params: PretrainingParams | None = None) -> None:
+        """`tasks`: `self`, `bag` or `self+bag`."""
         super().__init__(params)
         self.tasks = tasks.split("+")
         self.stages = (Stage("pretraining", epochs=self.params.epochs, judged=False),)
@@ -83,8 +77,7 @@ class Pretraining(Method):
         """Return a network of the encoder, a decoder of features, projectors and an aggregator of bags."""
         network = Network(encoder, nn.Identity()).add(decoder=Decoder(encoder, schema))
         if "self" in self.tasks:
-            view: Any = self.params.view
-            network.add(projectors=Projectors(encoder, schema, self.hidden, view))
+            network.add(projectors=Projectors(encoder, schema, self.hidden, self.params.view))
         if "bag" in self.tasks:
             weighted = self.params.aggregator == "weighted-sum"
             network.add(aggregator=_WeightedSum(encoder.dim) if weighted else _IntersampleAttention(encoder.dim))

@@ -21,8 +21,7 @@ class CategoricalTokens(nn.Module):
 
     def forward(self, rows: Rows) -> Tensor:
         """Return tokens [..., categorical features, dim]."""
-        embedded: Tensor = self.table(rows.categorical + self.offsets)
-        return embedded
+        return self.table(rows.categorical + self.offsets)
 
 
 class _NumericTokens(nn.Module):

@@ -7,8 +7,6 @@ row vector, the other the feature tokens of the same forward pass.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -44,17 +42,15 @@ def at(values: Tensor, chosen: Tensor | None) -> Tensor:
     return values.gather(-2, chosen.unsqueeze(-1).expand(*chosen.shape, values.shape[-1]))
 
 
-View = Literal["mixup", "separated"]
-
-
 class Projectors(nn.Module):
     """Projectors g1 and g2 from two views of a row to comparable vectors of unit length (SAINT's "diff" projectors).
 
     They have three layers, like the prediction head. For mixed views, their input is the concatenated row vector and
-    feature tokens, each of unit length. If the encoder's tokens are not contextual, it is the row vector alone.
+    feature tokens, each of unit length. If the encoder's tokens are not contextual, it is the row vector alone. `view`
+    is `mixup` or `separated`.
     """
 
-    def __init__(self, encoder: Encoder, schema: Schema, hidden: int, view: View = "mixup") -> None:
+    def __init__(self, encoder: Encoder, schema: Schema, hidden: int, view: str = "mixup") -> None:
         super().__init__()
         self.view = view
         self.contextual = encoder.contextual
@@ -96,8 +92,7 @@ def mixed_view(model: Model, bags: Bags, cutmix: float, mixup: float) -> Encodin
     embeddings = encoder.embed(rows)
     flat = embeddings.flatten(0, 1)
     others = flat[random_partner(bags.mask.flatten(), model.random)].view_as(embeddings)
-    encoding: Encoding = encoder.encode(mixup * embeddings + (1 - mixup) * others, bags.mask, model.random)
-    return encoding
+    return encoder.encode(mixup * embeddings + (1 - mixup) * others, bags.mask, model.random)
 
 
 def _cut_mix(rows: Rows, mask: Tensor, probability: float, random: Random) -> Rows:

@@ -53,8 +53,7 @@ class _EncoderSubject(Subject):
     def build(self, schema: Schema, dropout: float = 0.2) -> Encoder:
         """Return the untrained encoder."""
         torch.manual_seed(0)
-        found: Encoder = self.encoder(schema, self.encoder.Params(), dropout)
-        return found
+        return self.encoder(schema, self.encoder.Params(), dropout)
 
     def drawn(self, task: Task | None = None) -> Rows:
         """Return [bags, size] rows of the toy task."""

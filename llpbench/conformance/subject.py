@@ -147,8 +147,8 @@ class Subject:
         method = self.method(epochs)
         members = [Trainee(seed, method, task, (start or {}).get(seed)) for seed, task in tasks.items()]
 
-        def encoder(task: Task) -> Encoder:
-            return self.build(task.schema, method.params.dropout) if method.takes_encoder else NoEncoder()
+        def encoder(schema: Schema) -> Encoder:
+            return self.build(schema, method.params.dropout) if method.takes_encoder else NoEncoder()
 
         return Population(members, encoder, Protocol(epochs=epochs, patience=patience or epochs), Machine())
 

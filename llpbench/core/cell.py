@@ -79,7 +79,7 @@ class Cell:
         values = ((each, getattr(self, each.name)) for each in fields(self))
         spec = {each.name: value for each, value in values if each.name not in later or value != each.default}
         spec |= {"bag_size": self.bag_size or 0, "protocol": self.protocol and asdict(self.protocol)}
-        return json.loads(json.dumps(spec, sort_keys=True))  # type: ignore[no-any-return]
+        return json.loads(json.dumps(spec, sort_keys=True))
 
     @staticmethod
     def of(spec: Mapping[str, Any]) -> Cell:
@@ -163,7 +163,7 @@ class Tuning:
     def search(self) -> dict[str, Any]:
         """The specification without the number of trials, so that a longer search continues a shorter one."""
         parts = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "trials"}
-        return json.loads(json.dumps({**parts, "cell": self.cell.spec}, sort_keys=True))  # type: ignore[no-any-return]
+        return json.loads(json.dumps({**parts, "cell": self.cell.spec}, sort_keys=True))
 
     @staticmethod
     def of(spec: Mapping[str, Any]) -> Tuning:
@@ -263,12 +263,15 @@ class Average:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Return the average that a text names, such as `half` or `ema:50`. Raises `LLPBenchError` for other texts."""
+        """Return the average that a text names, such as `half` or `ema:50`.
+
+        Raises `LLPBenchError` with the possible texts for any other.
+        """
         kind, colon, number = text.partition(":")
         epochs = int(number) if number.isdecimal() else 0
         if kind not in cls.KINDS or (colon and epochs < 1):
-            form = f"{' or '.join(cls.KINDS)}, with a number of epochs if not {cls.epochs} (half:50)"
-            raise LLPBenchError(f"average must be {form}, got {text!r}")
+            kinds = " or ".join(cls.KINDS)
+            raise LLPBenchError(f"{kinds}, with a number of epochs if not {cls.epochs}, such as half:50")
         return cls(kind, epochs) if colon else cls(kind)
 
     def __str__(self) -> str:

@@ -7,7 +7,6 @@ run is enough for all leaderboards. This module imports neither numpy nor torch,
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,12 +31,6 @@ class Criterion:
     """smallest and largest possible value, except for rounding"""
     prolongs: bool = True
     """whether training goes on until the criterion has settled; otherwise it chooses among the epochs of the others"""
-
-    def better(self, value: float, best: float) -> bool:
-        """Return whether `value` is strictly better than `best`. Every number is better than NaN, and NaN never is."""
-        if math.isnan(value):
-            return False
-        return math.isnan(best) or (value > best if self.maximise else value < best)
 
 
 CRITERIA: dict[str, Criterion] = {

@@ -235,8 +235,7 @@ class Model:
 
     def encode(self, bags: Bags) -> Encoding:
         """Return row vectors [bags, size, dim] and tokens [bags, size, features, token_dim]."""
-        encoding: Encoding = self.network.encoder(bags.rows, bags.mask, self.random)
-        return encoding
+        return self.network.encoder(bags.rows, bags.mask, self.random)
 
     def log_proba(self, bags: Bags) -> Tensor:
         """Return the log of the predicted class probabilities [bags, size, classes]."""

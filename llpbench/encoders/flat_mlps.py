@@ -224,8 +224,7 @@ class _AdaptedLayer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [..., fan_in] to [..., fan_out]."""
-        out: Tensor = (x * self.scale_in) @ self.weight * self.scale_out + self.bias
-        return out
+        return (x * self.scale_in) @ self.weight * self.scale_out + self.bias
 
 
 @register_encoder(
@@ -321,8 +320,7 @@ class _ResidualBlock(nn.Module):
         hidden = self.widen(self.norm(x)).relu()
         if random is not None:
             hidden = random.dropout(hidden, self.dropout)
-        out: Tensor = x + self.narrow(hidden)
-        return out
+        return x + self.narrow(hidden)
 
 
 @register_encoder(

@@ -98,8 +98,7 @@ class _FTBlock(nn.Module):
         hidden = value * gate.relu()
         if random is not None:
             hidden = random.dropout(hidden, self.dropout)
-        out: Tensor = x + self.narrow(hidden)
-        return out
+        return x + self.narrow(hidden)
 
     def _attention(self, x: Tensor, random: Random | None) -> Tensor:
         """Attend with an explicit softmax: the backward pass of a fused kernel cannot be differentiated again."""
@@ -109,8 +108,7 @@ class _FTBlock(nn.Module):
         weights = ((q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)).softmax(dim=-1)
         if random is not None:
             weights = random.dropout(weights, self.attention_dropout)
-        mixed: Tensor = self.out((weights @ v).transpose(-3, -2).flatten(-2))
-        return mixed
+        return self.out((weights @ v).transpose(-3, -2).flatten(-2))
 
 
 @register_encoder(
@@ -131,8 +129,7 @@ class _FTTransformer(Encoder):
         self.norm = nn.LayerNorm(params.dim)
 
     def embed(self, rows: Rows) -> Tensor:
-        embedded: Tensor = self.features(rows)
-        return embedded
+        return self.features(rows)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         x = torch.cat([self.cls.expand(*embeddings.shape[:-2], 1, self.dim), embeddings], dim=-2)

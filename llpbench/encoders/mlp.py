@@ -48,8 +48,7 @@ class MLPEncoder(Encoder):
         self.norm_second = nn.LayerNorm(params.dim)
 
     def embed(self, rows: Rows) -> Tensor:
-        embedded: Tensor = self.features(rows)
-        return embedded
+        return self.features(rows)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         x = self.norm_first(self.first(embeddings.flatten(-2))).relu()

@@ -58,8 +58,7 @@ class _Saint(Encoder):
         self.norm = nn.LayerNorm(params.dim) if self.prenorm else nn.Identity()
 
     def embed(self, rows: Rows) -> Tensor:
-        embedded: Tensor = self.features(rows)
-        return embedded
+        return self.features(rows)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         x = torch.cat([self.cls.expand(*embeddings.shape[:-2], 1, self.dim), embeddings], dim=-2)

@@ -30,7 +30,7 @@ from llpbench.core.registry import ENCODERS, METHODS
 from llpbench.core.seeding import generator
 from llpbench.core.text import fault
 from llpbench.training.cell_runs import limit_threads, probabilities
-from llpbench.training.cohort import PREDICT_ROWS, Trainee, encoder_factory, make_encoder
+from llpbench.training.cohort import PREDICT_ROWS, Trainee, encoder_factory
 from llpbench.training.device import Machine, pick_device, require_device_name
 from llpbench.training.objective import build_copies, log_proba
 from llpbench.training.population import Population
@@ -206,7 +206,7 @@ class NetworkPredictor:
         found = np.zeros((len(rows.numeric), schema.classes))
         for weights in self.weights:
             with torch.random.fork_rng(devices=[]):  # initial weights, replaced below
-                network = build_copies(method, make_encoder(cell, schema, method.params.dropout), schema)
+                network = build_copies(method, encoder_factory(cell, method.params.dropout)(schema), schema)
             network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
             found += _proba(network.to(device), method, rows, schema, device)
         return found / len(self.weights)

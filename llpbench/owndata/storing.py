@@ -33,7 +33,7 @@ from llpbench.owndata.bag_effects import BagCalibration, KnownBags
 from llpbench.owndata.columns import FeatureColumns
 from llpbench.owndata.doubts import Doubts
 
-_FORMAT = 9
+_FORMAT = 10
 """Version of the format; increased when older models can no longer be read."""
 FILE, HEADER = "model.skops", "llpbench.json"
 _OURS = ("llpbench.blocks.", "llpbench.owndata.", "llpbench.data.tasks.", "llpbench.core.numbers.")

@@ -156,12 +156,7 @@ def _one_of(*choices: str) -> _Reader:
 @_reader("KIND")
 def _average(value: Any) -> str:
     """Read an average in place of a chosen epoch, in its canonical form: `half:30`."""
-    try:
-        return str(Average.of(str(value)))
-    except LLPBenchError:
-        raise ValueError(
-            f"{' or '.join(Average.KINDS)}, with a number of epochs if not {Average.epochs}, such as half:50"
-        ) from None
+    return str(Average.of(str(value)))
 
 
 def _some_of(*choices: str) -> _Reader:

@@ -18,7 +18,7 @@ from llpbench.core.cell import Environment, Epoch
 from llpbench.core.text import LOG, one_line
 from llpbench.running.channel import Child, ChildDied, Parent
 from llpbench.running.executors import LogHandler, Message, Outcome, Warned
-from llpbench.running.schedule import Ended, Job, Limit, Result, RunCell
+from llpbench.running.schedule import Ended, Job, Limit, RunCell
 from llpbench.training import memory
 
 _SECONDS_BETWEEN_REPORTS = 0.1
@@ -74,8 +74,7 @@ class Worker:
         except BaseException:
             self.end()
             raise
-        result: Result = message
-        return result
+        return message
 
     def end(self) -> None:
         """End the process at once. The next job starts another."""

@@ -36,7 +36,7 @@ from llpbench.training.training_data import State, TrainingData, profile, stacke
 PREDICT_ROWS, _PREDICT_ROWS_COMPILED = 2048, 512
 """rows predicted at once, and by code compiled for a CPU; smaller, so that the last chunk needs little padding"""
 
-EncoderFactory = Callable[[Task], Encoder]
+EncoderFactory = Callable[[Schema], Encoder]
 
 
 @dataclass(frozen=True)
@@ -91,16 +91,11 @@ class Rungs(typing.Protocol):
 
 def encoder_factory(cell: Cell, dropout: float) -> EncoderFactory:
     """Return a function that builds untrained encoders of a cell."""
-    return lambda task: make_encoder(cell, task.schema, dropout)
-
-
-def make_encoder(cell: Cell, schema: Schema, dropout: float) -> Encoder:
-    """Return an untrained encoder of a cell."""
     if cell.encoder is None:
-        return NoEncoder()
+        return lambda _: NoEncoder()
     declared = ENCODERS.get(cell.encoder)
-    built: Encoder = declared(schema, read_params(declared.Params, cell.encoder_params, owner=cell.encoder), dropout)
-    return built
+    params = read_params(declared.Params, cell.encoder_params, owner=cell.encoder)
+    return lambda schema: declared(schema, params, dropout)
 
 
 def _shape_of(task: Task, bags_per_step: int) -> tuple[Any, ...]:
@@ -125,7 +120,7 @@ def _build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str)
     with torch.random.fork_rng(devices=[]):
         words = sequence(member.seed, purpose, "initial weights", *member.stream).generate_state(1, np.uint64)
         torch.manual_seed(int(words[0] >> np.uint64(1)))  # of 63 bits
-        network = build_copies(member.method, build_encoder(member.task), member.task.schema)
+        network = build_copies(member.method, build_encoder(member.task.schema), member.task.schema)
     if member.start is not None:
         with torch.no_grad():
             for name, value in member.start.items():
@@ -199,7 +194,7 @@ class Cohort:
         purpose: str = "training",
         average: Average | None = None,
     ) -> None:
-        """`build_encoder` makes an untrained encoder for a task; `purpose` names the random streams.
+        """`build_encoder` makes an untrained encoder for a schema; `purpose` names the random streams.
 
         With an `average`, training has no validation. Raises `LLPBenchError` if the members' tasks differ in shape, and
         `ValueError` if methods or modules differ in more than numbers: all members use those of the first.

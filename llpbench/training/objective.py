@@ -74,8 +74,7 @@ def _of_copies(
     """Return a function of a network; if it has several copies, `merge` their values [copies, ...]."""
     if network.of_copy:
         return merge(_over_copies(function, network, method.stackable), dim=0)
-    alone: Tensor = function(network)
-    return alone
+    return function(network)
 
 
 def _map_over(function: Callable[..., Any], stackable: bool, *stacked: Any) -> Any:

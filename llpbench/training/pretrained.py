@@ -88,12 +88,11 @@ class Pretrainer:
     def compute(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:
         """Pretrain some seeds; seeds with equal numbers of rows and bags train as one population."""
         assert self.cell.protocol is not None
-        named: Any = self.cell.pretraining
         params = read_params(PretrainingParams, self.cell.pretraining_params, owner="pretraining")
         encoder = encoder_factory(self.cell, params.dropout)
         pretrained: dict[int, Pretrained] = {}
         for group in populations(tasks, self.cell.protocol.bags_per_step):
-            clock, method = time.perf_counter(), Pretraining(named, params)
+            clock, method = time.perf_counter(), Pretraining(self.cell.pretraining, params)
             members = [Trainee(seed, method, task) for seed, task in group.items()]
             population = Population(members, encoder, self.cell.protocol, self.machine, _PURPOSE)
             for seed, outcome in zip(group, population.train(self.on_epoch), strict=True):

@@ -49,6 +49,7 @@ class Selection:
         self.patience, self._earliest = patience, max(ramp - 1, 0)
         self.criteria = {name: each for name, each in CRITERIA.items() if each.regime in regimes}
         self._prolongs = np.array([each.prolongs for each in self.criteria.values()])
+        self._maximise = np.array([each.maximise for each in self.criteria.values()])
         self._is_coarse = np.array([each.regime == "coarse" for each in self.criteria.values()])
         shape = (len(self.criteria), members)
         self.epoch = np.zeros(shape, dtype=np.int64)
@@ -70,11 +71,8 @@ class Selection:
         """Update selections after an epoch: `criteria` by name [members], `theta` [members, parameters]."""
         now = np.stack([criteria[name] for name in self.criteria])
         self.curves = np.concatenate([self.curves, now[None]])
-        improved = np.zeros_like(self.settled)
-        for row, criterion in enumerate(self.criteria.values()):
-            for member, value in enumerate(now[row]):
-                best = float(self.value[row, member])
-                improved[row, member] = not self.settled[row, member] and criterion.better(float(value), best)
+        better = np.where(self._maximise[:, None], now > self.value, now < self.value)  # False for NaN
+        improved = ~self.settled & (better | (np.isnan(self.value) & ~np.isnan(now)))
         self.value[improved], self.epoch[improved] = now[improved], epoch
         # a criterion that is still NaN keeps the newest weights, since a later stage may start from them
         undefined = np.isnan(self.value)

@@ -168,6 +168,6 @@ class _Halving:
         self._earlier[epochs] += finite
         if not everyone:
             return set(values) - self._protected
-        last = everyone[math.ceil(len(everyone) / self._eta) - 1]
-        worse = {member for member, value in values.items() if math.isnan(value) or self.criterion.better(last, value)}
-        return worse - self._protected
+        last, sign = everyone[math.ceil(len(everyone) / self._eta) - 1], 1 if self.criterion.maximise else -1
+        good = {member for member, value in values.items() if sign * value >= sign * last}  # never NaN
+        return set(values) - good - self._protected

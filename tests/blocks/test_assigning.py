@@ -45,7 +45,7 @@ from llpbench.methods.tabllp_pse import TabLLPPSE, _centroids_of, _constrained_k
 
 def solve(similarity: torch.Tensor, generator: str = "linear") -> list[int]:
     n, m = similarity.shape
-    return _assign_rows(similarity, everything(n), everything(m), generator == "greedy").tolist()  # type: ignore[no-any-return]
+    return _assign_rows(similarity, everything(n), everything(m), generator == "greedy").tolist()
 
 
 @pytest.mark.parametrize("seed", range(20))

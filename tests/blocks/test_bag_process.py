@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bagged import in_bags, rows_of
+from bagged import labelled, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import expit
@@ -17,8 +17,8 @@ from scipy.stats import multivariate_normal
 
 from llpbench.blocks import bag_process
 from llpbench.blocks.bag_logits import LogitProcess
-from llpbench.blocks.bag_process import FittedProcess, ProcessSettings, _fit_process, _hmc, _unexplained
-from llpbench.blocks.components import Components
+from llpbench.blocks.bag_process import FittedProcess, _fit_process, _hmc, _unexplained
+from llpbench.blocks.components import Components, ProcessSettings
 from llpbench.blocks.design import RowBins, bag_average
 from llpbench.blocks.evidence import Evidence, Prior, _BagSpace, _FeatureSpace, without_zeros
 from llpbench.core.bags import BaggedRows, FloatArray, IntArray, Rows
@@ -155,18 +155,12 @@ def some_rows(rows: int = 60, seed: int = 0) -> Rows:
     numbers = rng.normal(size=(rows, 3))
     numbers[rng.random(rows) < 0.2, 1] = NAN
     numbers[:, 2] = 1.5  # constant
-    return rows_of(numbers.tolist(), rng.integers(0, 4, (rows, 1)).tolist())
+    return rows_of(numbers, rng.integers(0, 4, (rows, 1)))
 
 
-def bagged(rows: Rows, bags: IntArray, labels: FloatArray) -> BaggedRows:
-    """Rows in bags [bags, size] with the counts of these labels."""
-    positive = labels[bags].sum(axis=1)
-    return in_bags(rows, bags.tolist(), np.stack([bags.shape[1] - positive, positive], axis=1).tolist())
-
-
-def in_groups(rows: Rows, size: int, labels: FloatArray) -> BaggedRows:
+def in_groups(rows: Rows, size: int, labels: IntArray) -> BaggedRows:
     """Neighbours in bags of this size."""
-    return bagged(rows, np.arange(len(labels)).reshape(-1, size), labels)
+    return labelled(rows, labels, np.arange(len(labels)).reshape(-1, size))
 
 
 def test_numbers_are_binned_by_quantile_with_missing_apart() -> None:
@@ -187,7 +181,7 @@ def test_rare_and_unseen_categories_share_the_last_bin() -> None:
 
 
 def components(rows: Rows) -> Components:
-    found = Components(rows, np.random.default_rng(0), lengthscale=0.3, waves=20)
+    found = Components(rows, np.random.default_rng(0), ProcessSettings(waves=20))
     found.effects += [found.pair(0, 1), found.pair(0, 3), found.pair(2, 3)]
     return found
 
@@ -211,7 +205,7 @@ def test_components_have_mean_zero_and_variance_one() -> None:
 def test_effects_have_kernel_covariance() -> None:
     rows = some_rows()
     found = components(rows)
-    feature, codes = found._fine.features[0], found.binned.fine[0]
+    feature, codes = found.fine.features[0], found.binned.fine[0]
     u = feature.positions
     assert u is not None
     plain = np.exp(-0.5 * ((u[:-1, None] - u[:-1]) / 0.3) ** 2)
@@ -242,8 +236,8 @@ def test_bag_means_equal_row_means() -> None:
 def test_pairs_are_screened_by_explained_variance() -> None:
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(8000, 5))
-    labels = (numbers[:, 1] * numbers[:, 3] > 0).astype(float)
-    train = in_groups(rows_of(numbers.tolist()), 10, labels)
+    labels = (numbers[:, 1] * numbers[:, 3] > 0).astype(int)
+    train = in_groups(rows_of(numbers), 10, labels)
     found = _fit_process(train, ProcessSettings(waves=10, draws=0, most_pairs=1), np.random.default_rng(0))
     assert found.components.effects[-1].features == (1, 3)
     assert len(found.components.effects) == 6
@@ -260,8 +254,8 @@ def confounded(own: float) -> BaggedRows:
     between = rng.normal(size=(120, 2)) * [0.8, np.sqrt(0.03)]
     numbers = between[bag] + rng.normal(size=(6000, 2)) * [0.6, np.sqrt(0.97)]
     cause = own * rng.normal(size=120)
-    labels = (rng.random(6000) < expit(1.5 * numbers[:, 0] + cause[bag])).astype(float)
-    return in_groups(rows_of(numbers.tolist()), 50, labels)
+    labels = (rng.random(6000) < expit(1.5 * numbers[:, 0] + cause[bag])).astype(int)
+    return in_groups(rows_of(numbers), 50, labels)
 
 
 def test_confounded_bags_shrink_weakly_identified_effects() -> None:
@@ -292,9 +286,9 @@ def some_train(seed: int = 0) -> BaggedRows:
     second = np.where(rng.random(ROWS) < 0.1, NAN, np.round(first + rng.normal(size=ROWS)))
     codes = rng.integers(1, 4, ROWS)
     logits = first - 1.5 + (codes == 2) * (first > 1)
-    labels = (rng.random(ROWS) < expit(logits)).astype(float)
-    rows = rows_of(np.column_stack([first, second]).tolist(), codes[:, None].tolist())
-    return bagged(rows, np.argsort(first + 2 * rng.normal(size=ROWS)).reshape(-1, SIZE), labels)
+    labels = (rng.random(ROWS) < expit(logits)).astype(int)
+    rows = rows_of(np.column_stack([first, second]), codes[:, None])
+    return labelled(rows, labels, np.argsort(first + 2 * rng.normal(size=ROWS)).reshape(-1, SIZE))
 
 
 TRAIN = some_train()
@@ -310,7 +304,7 @@ def combinations(rows: Rows) -> tuple[Rows, FloatArray, list[FloatArray]]:
     found = [np.unique(table, return_counts=True) for table in tables]
     grid = np.array(list(itertools.product(*(values for values, _ in found))))
     share = np.array([np.prod(each) for each in itertools.product(*(counts / len(rows[0]) for _, counts in found))])
-    return rows_of(grid[:, :2].tolist(), grid[:, 2:].tolist()), share, list(grid.T)
+    return rows_of(grid[:, :2], grid[:, 2:]), share, list(grid.T)
 
 
 def averaging(share: FloatArray, column: FloatArray) -> tuple[FloatArray, FloatArray]:

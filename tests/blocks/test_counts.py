@@ -9,13 +9,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from bagged import in_bags, repeated, rows_of
+from bagged import in_bags, labelled, repeated, rows_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 
 from llpbench.blocks import design, distinct
-from llpbench.blocks import distinct as module
-from llpbench.blocks.components import Components
+from llpbench.blocks.components import Components, ProcessSettings
 from llpbench.blocks.counts import BagCounts, _poisson_binomial
 from llpbench.blocks.design import some_bags
 from llpbench.blocks.distinct import Distinct
@@ -35,7 +34,7 @@ def rows(number: int, values: int) -> Rows:
 def test_few_distinct_rows_represent_all(monkeypatch: pytest.MonkeyPatch) -> None:
     table = rows(2000, 4)
     assert Distinct.of_rows(table) is None
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
+    monkeypatch.setattr(distinct, "_FEWEST_ROWS", 1000)
     assert Distinct.of_rows(rows(2000, 30)) is None
     assert Distinct.of_rows(Rows(np.zeros((2000, 0)), np.zeros((2000, 0), int), np.zeros((2000, 0), bool))) is None
     found = Distinct.of_rows(table)
@@ -122,14 +121,12 @@ def test_posteriors_sum_to_proportions(classes: int) -> None:
 def simulated(spread: float, classes: int, seed: int = 0) -> tuple[BagCounts, FloatArray, FloatArray]:
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 300, 150)
-    ends = np.cumsum(sizes)
-    bags = [list(range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
-    logits = rng.normal(size=(int(ends[-1]), classes))
+    bags = np.split(np.arange(sizes.sum()), np.cumsum(sizes)[:-1])
+    logits = rng.normal(size=(sizes.sum(), classes))
     effects = spread * rng.normal(size=(150, classes))
     proba = softmax(logits + effects.repeat(sizes, axis=0), axis=1)
     labels = (rng.random((len(proba), 1)) > proba.cumsum(axis=1)).sum(axis=1)
-    counts = [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags]
-    return BagCounts(in_bags(rows_of([[0.0]] * len(proba)), bags, counts)), logits, effects
+    return BagCounts(labelled(rows_of([[0.0]] * len(proba)), labels, bags, classes)), logits, effects
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -154,7 +151,7 @@ def test_bag_of_one_class_keeps_all_but_half_a_row_of_it(classes: int) -> None:
 
 
 def components(train: BaggedRows) -> Components:
-    found = Components(train.rows, np.random.default_rng(0), lengthscale=0.3, waves=20)
+    found = Components(train.rows, np.random.default_rng(0), ProcessSettings(waves=20))
     found.effects.append(found.pair(0, 1))
     return found
 
@@ -162,7 +159,7 @@ def components(train: BaggedRows) -> Components:
 def test_component_means_and_values_match_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     train = repeated(2)
     plain = components(train)
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
+    monkeypatch.setattr(distinct, "_FEWEST_ROWS", 1000)
     folded = components(train)
     assert folded._same is not None
     assert len(folded._kept or [[]][0]) == 1
@@ -183,8 +180,8 @@ def test_component_means_and_values_match_rows(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_posteriors_and_effects_follow_counts(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     train = repeated(classes)
-    monkeypatch.setattr(module, "_FEWEST_ROWS", 1000)
-    same = module.Distinct.of_rows(train.rows)
+    monkeypatch.setattr(distinct, "_FEWEST_ROWS", 1000)
+    same = Distinct.of_rows(train.rows)
     assert same is not None
     counts = BagCounts(train)
     cells, first = counts.folded(same)
@@ -204,7 +201,7 @@ def test_large_table_is_replaced_by_random_whole_bags(monkeypatch: pytest.Monkey
     sizes = rng.integers(1, 20, 300)
     bag_of_row = rng.permutation(np.repeat(np.arange(300), sizes))
     bags = [np.flatnonzero(bag_of_row == bag).tolist() for bag in range(300)]
-    train = in_bags(rows_of(bag_of_row[:, None].tolist()), bags, [[size, 0] for size in sizes.tolist()])
+    train = in_bags(rows_of(bag_of_row[:, None]), bags, [[size, 0] for size in sizes.tolist()])
     monkeypatch.setattr(design, "_MOST_ROWS", 1000)
     assert some_bags(train, rng) is train, "too few bags"
     monkeypatch.setattr(design, "_FEWEST_BAGS", 10)

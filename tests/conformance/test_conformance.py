@@ -98,14 +98,11 @@ class Mean(DirectMethod):
     """Least squares on bag means."""
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        del schema
         inside = (train.index >= 0)[..., None]
         means = (train.rows.numeric[train.index] * inside).sum(axis=1) / inside.sum(axis=1)
         return self.predictor(np.linalg.lstsq(means, train.proportions - 0.5, rcond=None)[0], rng)
 
     def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
-        del rng
-
         def predict(rows: Rows) -> FloatArray:
             scores = np.exp(rows.numeric @ weights)
             return np.asarray(scores / scores.sum(axis=1, keepdims=True))
@@ -192,8 +189,7 @@ def ignoring_padding(loss: Tensor, model: Model, bags: Bags) -> Tensor:
 def matching_the_prior_of_suppressed_bags(loss: Tensor, model: Model, bags: Bags) -> Tensor:
     del loss
     predicted = bag_log_proba(model.log_proba(bags), bags.mask).exp()
-    value: Tensor = (predicted - bags.proportions).abs().sum(dim=-1).mean()
-    return value
+    return (predicted - bags.proportions).abs().sum(dim=-1).mean()
 
 
 CALLS = count()
@@ -208,13 +204,11 @@ class Remembering(DLLP):
         return network
 
     def prepare(self, member: Member, now: Now) -> None:
-        del now
         with torch.no_grad():
             member.network.shift[0] = 1.0
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        value: Tensor = (super().log_proba(model, bags) + model.network.shift).log_softmax(dim=-1)
-        return value
+        return (super().log_proba(model, bags) + model.network.shift).log_softmax(dim=-1)
 
 
 def centred(method: DLLP, model: Model, bags: Bags) -> Tensor:
@@ -259,7 +253,6 @@ class FirstNumber(Mean):
     """Assumes at least one number, and treats -1 as a row."""
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> Predictor:
-        del schema
         assert np.isfinite(train.rows.numeric[:, 0]).all()
         means = train.rows.numeric[train.index].mean(axis=1)
         return self.predictor(np.linalg.lstsq(means, train.proportions - 0.5, rcond=None)[0], rng)
@@ -367,16 +360,14 @@ class Peeking(with_params(PEEK)):  # type: ignore[misc]
     """Looks at labels, though not by default."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        loss: Tensor = super().loss(model, bags, now) + self.params.peek * seen() * model.log_proba(bags)[..., 0].mean()
-        return loss
+        return super().loss(model, bags, now) + self.params.peek * seen() * model.log_proba(bags)[..., 0].mean()
 
 
 class PeekingFit(with_params(PEEK, method=Mean, base=DirectParams)):  # type: ignore[misc]
     """The same without training."""
 
     def predictor(self, weights: FloatArray, rng: np.random.Generator) -> Predictor:
-        changed: Predictor = super().predictor(weights + self.params.peek * seen(), rng)
-        return changed
+        return super().predictor(weights + self.params.peek * seen(), rng)
 
 
 def seen() -> float:

@@ -149,7 +149,6 @@ class Unsized(Silent):
     """Does not say how wide its vectors are."""
 
     def __init__(self, schema: Schema, params: MLPParams, dropout: float) -> None:
-        del schema, params, dropout
         super().__init__()
 
 

@@ -87,7 +87,6 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> str:
         """The prior."""
 
         def fit(self, train: Any, schema: Any, rng: Any) -> Any:
-            del schema, rng
             return lambda rows: np.tile(train.prior, (len(rows.numeric), 1))
 
     return "typed"

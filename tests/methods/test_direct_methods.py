@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bagged import in_bags, predict, rows_of, schema_of
+from bagged import in_bags, labelled, predict, rows_of, schema_of
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.optimize import check_grad, minimize
@@ -23,6 +23,7 @@ from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import _MOST_CATEGORIES, BoostingRows, LinearColumns, RowBins, _ScoredRows, as_proba
 from llpbench.blocks.linear import (
     BAG_LOSSES,
+    FlatterLogits,
     MeanOperator,
     _are_chosen_by_label,
     _BagLoss,
@@ -105,10 +106,7 @@ def made_up(classes: int, bags: int = 12, size: int = 8) -> BaggedRows:
     numbers[rng.random(rows) < 0.1, 1] = np.nan
     order = np.argsort(labels + rng.normal(size=rows), kind="stable")
     parts = np.split(order, np.arange(1, bags) * size + np.arange(1, bags) % 2)
-    counts = [np.bincount(labels[part], minlength=classes).tolist() for part in parts]
-    return in_bags(
-        rows_of(numbers.tolist(), rng.integers(0, 3, (rows, 1)).tolist()), [p.tolist() for p in parts], counts
-    )
+    return labelled(rows_of(numbers, rng.integers(0, 3, (rows, 1))), labels, parts, classes)
 
 
 def scores_of(train: BaggedRows) -> Any:
@@ -119,7 +117,7 @@ def scores_of(train: BaggedRows) -> Any:
 def test_pure_and_single_row_bags_give_logistic_regression(classes: int) -> None:
     rows, labels = made_up(classes).rows, np.random.default_rng(1).integers(0, classes, 96)
     bags = [np.flatnonzero(labels == c).tolist() for c in range(classes)]
-    pure = in_bags(rows, bags, np.diag([len(bag) for bag in bags]).tolist())
+    pure = in_bags(rows, bags, np.diag([len(bag) for bag in bags]))
     x = scores_of(pure)
     reference = LogisticRegression(C=1 / 3, tol=1e-10, max_iter=2000).fit(x, labels).predict_proba(x)
     assert predict("mean-map", pure, rows, 3, strength=3.0) == pytest.approx(reference, abs=1e-5)
@@ -128,7 +126,7 @@ def test_pure_and_single_row_bags_give_logistic_regression(classes: int) -> None
     assert len(path) == 2  # the second finds nothing to change
     assert path[0][1].proba(x) == pytest.approx(reference, abs=1e-5)
     if classes == 2:
-        alone = in_bags(rows, [[row] for row in range(96)], np.eye(2)[labels].tolist())
+        alone = in_bags(rows, [[row] for row in range(96)], np.eye(2)[labels])
         found = predict("count-linear", alone, rows, 3, features="scores", strength=3.0)
         assert found == pytest.approx(reference, abs=1e-5)
 
@@ -152,11 +150,8 @@ def test_inverse_calibration_of_two_bags_matches_hand_computation(epsilon: float
 @pytest.mark.parametrize("numbers", [3, 25])
 def test_neighbours_match_exhaustive_distances(numbers: int) -> None:
     rng = np.random.default_rng(5)
-    rows, other = (
-        rows_of(rng.normal(size=(size, numbers)).tolist(), rng.integers(0, 3, (size, 1)).tolist()) for size in (80, 9)
-    )
-    bags = np.split(rng.permutation(80), 10)
-    train = in_bags(rows, [bag.tolist() for bag in bags], [[8 - k % 8, k % 8] for k in range(10)])
+    rows, other = (rows_of(rng.normal(size=(size, numbers)), rng.integers(0, 3, (size, 1))) for size in (80, 9))
+    train = in_bags(rows, np.split(rng.permutation(80), 10), [[8 - k % 8, k % 8] for k in range(10)])
     a, b = _ScoredRows(rows)(other), _ScoredRows(rows)(rows)
     apart = ((a[:, None] - b) ** 2).sum(axis=2) + (other.categorical != rows.categorical.T)
     nearest = np.argsort(apart, axis=1)[:, :5]
@@ -238,7 +233,7 @@ def test_svm_labels_match_exhaustive_search(weight: float) -> None:
 def test_single_row_bags_give_support_vector_machine() -> None:
     train = made_up(2)
     labels = np.arange(96) % 3 == 0
-    alone = in_bags(train.rows, [[row] for row in range(96)], np.eye(2)[labels.astype(int)].tolist())
+    alone = in_bags(train.rows, [[row] for row in range(96)], np.eye(2)[labels.astype(int)])
     x = scores_of(alone)
     found = _proportion_svm(x, alone, alone.proportions[:, 1], labels, 0.1, 100.0, anneal=False)[1]
     reference = SVC(kernel="linear", C=0.1, tol=1e-5).fit(x.toarray(), labels).decision_function(x.toarray())
@@ -282,11 +277,7 @@ def some_rows(rows: int, seed: int = 0) -> tuple[Rows, FloatArray]:
     rng = np.random.default_rng(seed)
     numbers, codes = rng.normal(size=(rows, 3)), rng.integers(1, 4, (rows, 1))
     logit = 2 * numbers[:, 0] - numbers[:, 1] ** 2 + 1.5 * (codes[:, 0] == 2)
-    return rows_of(numbers.tolist(), codes.tolist()), logit
-
-
-def bagged(rows: Rows, labels: Any, bags: list[list[int]], classes: int = 2) -> BaggedRows:
-    return in_bags(rows, bags, [np.bincount(labels[bag], minlength=classes).tolist() for bag in bags])
+    return rows_of(numbers, codes), logit
 
 
 @pytest.mark.parametrize("name", FAST)
@@ -298,7 +289,7 @@ def test_learns_from_unequal_bags(name: str, classes: int) -> None:
         labels[rows.numeric[:, 2] > 1] = 2
     rng = np.random.default_rng(2)
     order, ends = rng.permutation(2000), np.cumsum(rng.integers(1, 41, 2000))
-    train = bagged(rows, labels, [part.tolist() for part in np.split(order, ends[ends < 2000])], classes)
+    train = labelled(rows, labels, np.split(order, ends[ends < 2000]), classes)
     other, other_logit = some_rows(1000, seed=3)
     proba = predict(name, train, other, 4, **FAST[name])
     assert_allclose(proba.sum(axis=1), 1, atol=1e-6)
@@ -310,7 +301,7 @@ def test_learns_from_unequal_bags(name: str, classes: int) -> None:
 
 def test_first_tree_is_tree_of_soft_labels() -> None:
     rows, logit = some_rows(400)
-    train = bagged(rows, (logit > 0).astype(int), [list(range(i, i + 40)) for i in range(0, 400, 40)])
+    train = labelled(rows, (logit > 0).astype(int), np.arange(400).reshape(10, 40))
     settings = TreeSettings(rounds=1, leaves=4, learning_rate=0.1, penalty=1.0, features=1.0)
     found = TreeRows(train).boost_counts(settings, 0)(rows)[:, 1]
     pi = train.prior[1]
@@ -346,9 +337,9 @@ def test_two_bags_match_hand_computation(loss: str, strength: float, whole: bool
 
 def bags(classes: int, size: int = 60) -> BaggedRows:
     rng = np.random.default_rng(classes)
-    rows = rows_of(rng.normal(size=(size, 3)).tolist(), rng.integers(0, 3, (size, 1)).tolist())
-    parts = [part.tolist() for part in np.split(rng.permutation(size), [3, 10, 22, 40])]
-    return in_bags(rows, parts, [rng.multinomial(len(part), np.ones(classes) / classes).tolist() for part in parts])
+    rows = rows_of(rng.normal(size=(size, 3)), rng.integers(0, 3, (size, 1)))
+    parts = np.split(rng.permutation(size), [3, 10, 22, 40])
+    return in_bags(rows, parts, [rng.multinomial(len(part), np.ones(classes) / classes) for part in parts])
 
 
 @pytest.mark.parametrize("loss", BAG_LOSSES.values)
@@ -394,8 +385,8 @@ def test_bags_matter_and_their_order_does_not(name: str, params: dict[str, Any])
     expected = predictions(name, train.some(known), **params)
     assert not np.allclose(usual, expected, atol=1e-4)
     order = slice(None, None, 1 if name == "bag-forest" else -1)  # it draws bags by their position
-    index = [bag[bag >= 0][::-1].tolist() for bag in train.index[order]]
-    turned = in_bags(train.rows, index, train.counts[order, ::-1].tolist())
+    index = [bag[bag >= 0][::-1] for bag in train.index[order]]
+    turned = in_bags(train.rows, index, train.counts[order, ::-1])
     difference = predictions(name, turned, **params)[:, ::-1] - usual
     # sums in another order may choose other splits that gain the same
     assert np.quantile(np.abs(difference), 0.9) < (0.02 if "gbdt" in name else 1e-4)
@@ -412,7 +403,7 @@ def test_equal_rows_computed_once_give_same_weights(loss: str, monkeypatch: pyte
     train = BaggedRows(rows, Ragged(np.arange(800), sizes), counts.astype(np.float64))
     columns = sparse.csr_array(np.eye(3)[group])
     plain = fit_bags(columns, train, loss, 1.0)
-    monkeypatch.setattr("llpbench.blocks.linear._FEWEST_ROWS", 100)
+    monkeypatch.setattr("llpbench.blocks.distinct._FEWEST_ROWS", 100)
     once = fit_bags(columns, train, loss, 1.0)
     assert np.allclose(once(columns), plain(columns), atol=1e-4)
 
@@ -482,7 +473,7 @@ def test_scores_of_other_rows_match_definition() -> None:
 
     reference = np.array([score(x) for x in train])
     expected = (np.array([score(x) for x in other]) - reference.mean()) / reference.std()
-    found = _ScoredRows(rows_of(train.reshape(-1, 1).tolist()))(rows_of(other.reshape(-1, 1).tolist()))
+    found = _ScoredRows(rows_of(train.reshape(-1, 1)))(rows_of(other.reshape(-1, 1)))
     assert found[:, 0] == pytest.approx(expected, abs=1e-9)
 
 
@@ -504,7 +495,7 @@ def test_other_rows_use_training_codes() -> None:
 def test_only_most_frequent_categories_are_kept() -> None:
     # each of 300 categories once, the last 200 of them twice: these come first, then the others as they stand
     codes = np.concatenate([np.arange(1, 301), np.arange(101, 301)])
-    rows = rows_of(np.zeros((len(codes), 1)).tolist(), codes.reshape(-1, 1).tolist())
+    rows = rows_of(np.zeros((len(codes), 1)), codes.reshape(-1, 1))
     found = BoostingRows(rows)(rows)[:300, 1]
     assert_array_equal(found[100:], np.arange(200))
     assert_array_equal(found[:54], np.arange(200, _MOST_CATEGORIES))
@@ -533,7 +524,7 @@ def world(kind: str, classes: int, seed: int = 0) -> tuple[BaggedRows, FloatArra
     }
     counts = np.zeros((NUMBER, labels.max() + 1))
     np.add.at(counts, (np.repeat(np.arange(NUMBER), SIZE), labels[order[kind]]), 1.0)
-    return BaggedRows(rows_of(columns.tolist()), Ragged(order[kind], np.full(NUMBER, SIZE)), counts), truth
+    return BaggedRows(rows_of(columns), Ragged(order[kind], np.full(NUMBER, SIZE)), counts), truth
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -566,7 +557,7 @@ def test_methods_correct_probabilities_of_rows_chosen_by_label(name: str) -> Non
     best, constant = -(np.exp(truth) * truth).sum(axis=1).mean(), np.log(2)
     assert loss < best + 0.2 * (constant - best)
     predictor = METHODS.get(name)().fit(train, schema_of(train), np.random.default_rng(0))
-    steep = replace(predictor, flatter=None)
+    steep = replace(predictor, flatter=FlatterLogits())
     found, plain = (sum(effect.importance for effect in each.effects()) for each in (predictor, steep))
     assert found == pytest.approx(predictor.flatter.slope * plain)
 

@@ -42,8 +42,7 @@ def test_gradient_penalty_matches_independent_autograd(objective: str) -> None:
     weights = list(discriminator.parameters())
 
     def score(x: Tensor) -> Tensor:
-        scored: Tensor = discriminator(x, None).score
-        return scored
+        return discriminator(x, None).score
 
     ours = _gradient_penalty(score, rows, mask)
     each = []
@@ -82,11 +81,9 @@ class Linear(Encoder):
     dim, token_dim = 1, 1
 
     def embed(self, rows: Rows) -> Tensor:
-        tokens: Tensor = rows.numeric.unsqueeze(-1)
-        return tokens
+        return rows.numeric.unsqueeze(-1)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        del mask, random
         return Encoding(embeddings.flatten(-2), embeddings)
 
 
@@ -142,7 +139,7 @@ def test_classes_are_sampled_by_proportions() -> None:
 def test_critics_learn_between_turns_of_the_coder(phase: str, moves: set[str]) -> None:
     task, bags = toy_task(0), some_bags()
     method = LLPAAE(_LLPAAEParams(hidden=8))
-    network = method.build(mlp(task), task.schema)
+    network = method.build(mlp(task.schema), task.schema)
     loss = method.loss(Model(network, stream()), bags, moment(phase=phase))
     loss.backward()
     named = network.named_parameters()

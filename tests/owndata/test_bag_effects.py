@@ -40,7 +40,7 @@ def log_loss(proba: FloatArray, labels: Any) -> float:
 def bagged(logits: FloatArray, labels: Any) -> BaggedRows:
     """Bags of `SIZE` rows, one behind the other, whose only feature is a logit."""
     index, share = np.arange(len(labels)).reshape(-1, SIZE), np.reshape(labels, (-1, SIZE)).mean(axis=1)
-    return in_bags(rows_of(logits[:, None].tolist()), index.tolist(), np.rint(SIZE * two(share)).tolist())
+    return in_bags(rows_of(logits[:, None]), index, np.rint(SIZE * two(share)))
 
 
 def two(share: FloatArray) -> FloatArray:
@@ -157,7 +157,7 @@ def test_features_that_do_not_help_are_told_from_those_that_do() -> None:
 
 def test_rare_classes_depend_on_bags_and_shares() -> None:
     for bags, positives, expected in (20, 1, (True, True)), (800, 1, (False, True)), (800, 8, (False, False)):
-        rows, index = rows_of([[0.0]] * (30 * bags)), np.arange(30 * bags).reshape(bags, 30).tolist()
+        rows, index = rows_of([[0.0]] * (30 * bags)), np.arange(30 * bags).reshape(bags, 30)
         assert rare_classes(in_bags(rows, index, [[30.0 - positives, positives]] * bags)) == expected
 
 

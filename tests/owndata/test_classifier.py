@@ -112,7 +112,7 @@ def test_assigned_labels_are_most_likely(monkeypatch: pytest.MonkeyPatch) -> Non
         for small, first in (500, prices), (0, prices), (0, lambda logits, _: np.zeros(logits.shape[1])):
             monkeypatch.setattr(assigning, "_SMALL", small)
             monkeypatch.setattr(assigning, "_prices", first)
-            found = assigning.assigned(logits, in_bags(rows_of([[0.0]] * len(rows)), [rows.tolist()], [[*counts]]))
+            found = assigning.assigned(logits, in_bags(rows_of([[0.0]] * len(rows)), [rows], [[*counts]]))
             assert np.array_equal(np.bincount(found, minlength=len(counts)), counts)
             assert np.isclose(logits[rows, found].sum(), best)
 

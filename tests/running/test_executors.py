@@ -232,7 +232,7 @@ class Script:
         self.idle = idle
         self.answers: list[Any] = []
 
-    def receive(self, seconds: float, silence: float = 0.0) -> Any:  # noqa: ARG002
+    def receive(self, seconds: float, silence: float = 0.0) -> Any:
         if seconds <= 0:
             raise TimeoutError
         time.sleep(0.01)

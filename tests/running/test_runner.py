@@ -61,7 +61,7 @@ class Silent(Display):
 
     def estimate(self, seconds: float) -> None: ...
 
-    def say(self, text: str, *, warning: bool = False) -> None:  # noqa: ARG002
+    def say(self, text: str, *, warning: bool = False) -> None:
         if text.startswith("What failed:"):  # the debug executor shows tracebacks
             self.tracebacks.append(text)
             return
@@ -72,10 +72,10 @@ class Silent(Display):
 
     def progressed(self, job: Job, epoch: Epoch) -> None: ...
 
-    def finished(self, job: Job, records: Sequence[Record]) -> None:  # noqa: ARG002
+    def finished(self, job: Job, records: Sequence[Record]) -> None:
         self.jobs.append(str(job))
 
-    def search_finished(self, job: Job, record: TuningRecord, more: int) -> None:  # noqa: ARG002
+    def search_finished(self, job: Job, record: TuningRecord, more: int) -> None:
         self.jobs.append(str(job))
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 import torch
+from bench import dedent, python
 from small import population, small_encoder
 
 from benchmarks.gpu.traces import Subject, identical
@@ -88,8 +87,7 @@ def test_compiled_code_goes_to_cache_by_default(tmp_path: Path, monkeypatch: pyt
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
     code = "import os; from llpbench.training import device; device.compiler_exists(); "
     code += "print(os.environ['TORCHINDUCTOR_CACHE_DIR'])"  # the first look for a compiler must not choose another
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(tmp_path / "compiled")
+    assert python(code, check=True).stdout.strip() == str(tmp_path / "compiled")
 
 
 MATMUL = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
@@ -121,9 +119,7 @@ def test_onednn_multiplies_only_exact_compiled_float32(
 
 def measure(code: str) -> list[float]:
     """The numbers that some code prints, in a process of its own."""
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    return [float(word) for word in done.stdout.split()]
+    return [float(word) for word in python(dedent(code), check=True).stdout.split()]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can reset a peak")

@@ -77,7 +77,7 @@ class NextRow(DLLP, Reports):
 
     least = 0
 
-    def pseudo_pairs(self, model: Model, bags: Bags) -> Pairs:  # noqa: ARG002
+    def pseudo_pairs(self, model: Model, bags: Bags) -> Pairs:
         place = torch.arange(bags.mask.shape[1])
         return Pairs((place + 1) % len(place), place < self.least)
 

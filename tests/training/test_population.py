@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +16,7 @@ from small import (
     assert_same,
     bags_of,
     make_bags,
+    mlp,
     moment,
     no_features,
     population,
@@ -40,7 +42,6 @@ from llpbench.core.tables import Assignment, Split
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_table
 from llpbench.encoders.flat_mlps import _TabM, _TabMParams
-from llpbench.encoders.mlp import MLPEncoder, MLPParams
 from llpbench.encoders.saint import _Saint, _SaintParams, _SaintRow, _SaintRowParams
 from llpbench.methods.bag_soft_label import BagSoftLabel
 from llpbench.methods.dllp import DLLP
@@ -55,12 +56,12 @@ from llpbench.training.stage import StageRun
 from llpbench.training.training_data import LARGEST_RATIO, TrainingData, _buckets, profile
 
 
-def saint(task: Task) -> Encoder:
-    return _Saint(task.schema, _SaintParams(dim=8, depth=2, heads=2, head_dim=4, numeric_hidden=8), 0.1)
+def saint(schema: Schema) -> Encoder:
+    return _Saint(schema, _SaintParams(dim=8, depth=2, heads=2, head_dim=4, numeric_hidden=8), 0.1)
 
 
-def saint_row(task: Task) -> Encoder:
-    return _SaintRow(task.schema, _SaintRowParams(dim=4, heads=2, head_dim=4, numeric_hidden=8, row_head_dim=4), 0.1)
+def saint_row(schema: Schema) -> Encoder:
+    return _SaintRow(schema, _SaintRowParams(dim=4, heads=2, head_dim=4, numeric_hidden=8, row_head_dim=4), 0.1)
 
 
 @pytest.mark.parametrize(("encoder", "unequal"), [(saint, False), (saint_row, True)], ids=["saint", "saint-row"])
@@ -79,12 +80,8 @@ def test_joint_training_equals_single_training(encoder: EncoderFactory, unequal:
 
 def test_stacked_update_equals_torch_adamw() -> None:
     """Against an independent loop: one model, torch.optim.AdamW, the same bags (dropout off)."""
-    method = DLLP(replace(SMALL, weight_decay=0.1))
+    method, encoder = DLLP(replace(SMALL, weight_decay=0.1)), partial(mlp, dropout=0.0)
     task = toy_task(0)
-
-    def encoder(task: Task) -> Encoder:
-        return MLPEncoder(task.schema, MLPParams(token_dim=4, numeric_hidden=4, hidden=16, dim=8), 0.0)
-
     ours = together(method, {0: task}, encoder=encoder, epochs=1)
     plan = StageRun(ours, method.stages[0], ours.state).plan(0)
     network = copy.deepcopy(ours.stack.write_out(ours.stack.theta[0], ours.stack.buffers, 0))
@@ -261,12 +258,10 @@ class Prior(DLLP):
     """Its loss is the share of the first class, and it predicts the shares of all."""
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
-        value: Tensor = bags.prior[0] + 0 * super().loss(model, bags, now)
-        return value
+        return bags.prior[0] + 0 * super().loss(model, bags, now)
 
     def log_proba(self, model: Model, bags: Bags) -> Tensor:
-        value: Tensor = bags.prior.log() + 0 * model.log_proba(bags)
-        return value
+        return bags.prior.log() + 0 * model.log_proba(bags)
 
 
 @pytest.mark.parametrize("unit", ["bags", "rows"])
@@ -390,8 +385,8 @@ TAKE_ENCODER = [
 ]
 
 
-def tabm(task: Task) -> Encoder:
-    return _TabM(task.schema, SIZES, 0.1)
+def tabm(schema: Schema) -> Encoder:
+    return _TabM(schema, SIZES, 0.1)
 
 
 def network_of(dropout: float = 0.0) -> Network:
@@ -425,7 +420,6 @@ class Constant(Encoder):
         return Constant((self._values.pop(0),))
 
     def forward(self, rows: Rows, mask: Tensor, random: Random | None) -> Encoding:
-        del rows, random
         return Encoding(self.value.expand(*mask.shape, 1), self.value.expand(*mask.shape, 1, 1))
 
 

@@ -295,7 +295,6 @@ def test_integer_buffers_are_not_averaged() -> None:
             return network
 
         def after_step(self, weights: Mapping[str, Tensor], now: Now) -> Mapping[str, Tensor]:
-            del now
             assert "codes" not in weights
             return {"codes": torch.tensor([0.3, 0.5])}
 
