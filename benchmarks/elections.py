@@ -231,7 +231,7 @@ def main(
 
 def _show(name: str, away: pd.Series) -> None:
     """Print the mean of paired differences, of districts or of elections, with its 95 % interval."""
-    low, high = interval(away)
+    low, high = interval(away := away.dropna())
     click.echo(f"EI, cross_table - {name}: {away.mean():.2f} [{low:.2f}, {high:.2f}]")
 
 

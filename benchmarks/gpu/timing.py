@@ -2,7 +2,8 @@
 
 A population is compared with what a careful author would write for one member: one `nn.Module`, `torch.optim.AdamW`,
 data on the device, nothing stacked or compiled, the batches gathered in the same way, one synchronisation an epoch.
-Both are timed warm, on the same steps, with compilation and warm-up apart; on a GPU after synchronisation.
+Both are timed warm, on the same steps, with compilation and warm-up apart; on a GPU after synchronisation. Weights are
+untrained, and what methods prepare between epochs, such as pseudo-labels, is not timed.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _SHARES_OFF = 0.02
 _RARE, _RARE_PEOPLE = 0.1, 0.5
 """Sums of outcomes below which they are percentages if groups are: always, and if they give whole people."""
 _NO_SHARE = 1.5
-"""Sum of outcomes above which they are no shares."""
+"""Sum of outcomes that is no share, also not by an error, if a tenth of all precincts have it."""
 _FEWEST_OF_TOTAL, _FEWEST_ALIKE = 3, 5
 """Number of precincts from which a total of the others, and from which equal totals of all, are no coincidence."""
 _OF_TOTAL = 0.002
@@ -330,7 +330,7 @@ def _counts_of_shares(margins: Sequence[pd.DataFrame], sizes: pd.Series) -> list
         if whole == 100 and (median := total.median()) < 1 - _SHARES_OFF:
             people = margin.mul(sizes / 100, axis=0)
             few = median < (_RARE_PEOPLE if np.abs(people - people.round()).max(axis=None) < 0.1 else _RARE)
-            few |= total.max() > _NO_SHARE
+            few |= total.quantile(0.9) > _NO_SHARE
             told = f"groups are percentages, and outcomes add up to {total.max():.4g} at most: they are read as "
             warn("percentages", f"{told}{'percentages' if few else 'shares'}. If they are not, give shares of both.")
         whole = 100 if few or total.median() > 1 + _SHARES_OFF else 1

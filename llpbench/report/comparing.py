@@ -67,10 +67,11 @@ def compare(
     on_tasks = {run: record for run, record in published.counting.items() if _task_of(record) in tasks}
     theirs = _without_ablations(on_tasks, mine)
     pairs = {run: [records[run] for records in (theirs, mine) if run in records] for run in {**theirs, **mine}}
-    both = Contents({run: _settled(records) for run, records in pairs.items()})
+    # of equal results yours counts, which is the last
+    both = Contents({run: settle(records, of_any_data=True) for run, records in pairs.items()})
     counting = both.counting
     remarks = [*_repeated(mine, theirs), *_different_protocols(mine.values(), [*theirs.values()])]
-    remarks += [dispute(records) for run, records in both.runs.items() if run not in counting]
+    remarks += _disputes([records for run, records in both.runs.items() if run not in counting])
     if left := {_entry_of(record) for run, record in on_tasks.items() if run not in theirs}:
         remarks.append(f"{plural(len(left), 'published ablation')} not ranked.")
     tunings = Contents.joined([published, yours]).tunings
@@ -85,12 +86,6 @@ def compare(
     methods = {record["spec"]["method"] for record in counting.values()}
     told = _on_boards(shown, own, lambda board: _named_differences(board, own, rivals, methods))
     return _Comparison(shown, own, tuple(told), tuple(map(clean, dict.fromkeys(remarks))))
-
-
-def _settled(records: Sequence[Record]) -> list[Record]:
-    """Return the records of a run that count: of equal results yours, which is the last; none of different data."""
-    tables = {record["data"].get("fingerprint") for record in records if record["status"] == "ok"}
-    return [*records] if len(tables - {None}) > 1 else settle(records)
 
 
 def _without_ablations(published: Mapping[str, Record], yours: Mapping[str, Record]) -> dict[str, Record]:
@@ -174,12 +169,15 @@ def _named_differences(
                 used, how = (fair, f"without {plural(left, 'dataset')}") if len(fair) else (gaps, "all")
                 family[name] = board.paired(used)
                 told = f", {how} of development" if left else ""
-                labels[name] = board.labels[rival], _extent(board, used) + told, left and not len(fair)
-        differences = compared({name: gaps for name, gaps in family.items() if gaps})
-        for name, difference in differences.items():
-            other, extent, untested = labels[name]
-            number = sum(each.has_interval for each in differences.values())
-            verdict = "not tested" if untested else _verdict(difference, number)
+                labels[name] = board.labels[rival], _extent(board, used) + told, not left or len(fair) > 0
+        tested, rest = (
+            compared({name: gaps for name, gaps in family.items() if gaps and labels[name][-1] == is_tested})
+            for is_tested in (True, False)
+        )
+        number = sum(each.has_interval for each in tested.values())
+        for name, difference in {**tested, **rest}.items():
+            other, extent, _ = labels[name]
+            verdict = _verdict(difference, number) if name in tested else "not tested"
             yield f"{board.labels[entry]} minus {other}: {difference}, {extent}, {verdict}"
 
 
@@ -296,6 +294,16 @@ def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> I
         yield f"{plural(len(both), 'run')} in both journals: {len(both) - len(different)} with identical results."
         if close := [pair for pair in different if agree(pair)]:
             yield f"Largest difference: {dispute(max(close, key=lambda pair: widest(pair).points))}"
+
+
+def _disputes(runs: Sequence[Sequence[Record]]) -> Iterator[str]:
+    """Yield remarks on the runs in both journals whose results differ too much to count."""
+    apart = [run for run in runs if len({record["data"].get("fingerprint") for record in run}) > 1]
+    if apart:
+        datasets = ", ".join(dict.fromkeys(run[-1]["spec"]["dataset"] for run in apart))
+        number = plural(len(apart), "run")
+        yield f"{number} in both journals used different data ({datasets}), so none counts. Use the published data."
+    yield from (dispute(run) for run in runs if run not in apart)
 
 
 def _different_protocols(yours: Iterable[Record], published: Sequence[Record]) -> Iterator[str]:

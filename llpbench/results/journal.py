@@ -360,14 +360,15 @@ class Journal:
         return file
 
 
-def settle(records: Sequence[Record]) -> list[Record]:
+def settle(records: Sequence[Record], *, of_any_data: bool = False) -> list[Record]:
     """Return the records of one run to keep, with the one that counts last. `records` are in the order of the journal.
 
     The last record has the newest code, unless an earlier one has higher `numerics`; clocks do not count, since they
     may be wrong. Records of other code (`core/provenance.py`) are superseded, whatever their status, and so are those
     of other data than the last success. A failure is replaced by any later record, and never replaces a success. Of
     successes with the same results the more complete one is kept (earlier versions had fewer metrics and criteria), or
-    the last if they are equally complete. Successes with different results are all kept.
+    the last if they are equally complete. Successes with different results are all kept. `of_any_data`: data do not
+    count.
     """
     if len(records) == 1:
         return [*records]
@@ -376,7 +377,7 @@ def settle(records: Sequence[Record]) -> list[Record]:
     tables = [of for each in current if each["status"] == "ok" and (of := each["data"].get("fingerprint"))]
     kept: list[Record] = []
     for record in current:
-        if tables and record["data"].get("fingerprint", tables[-1]) != tables[-1]:
+        if tables and not of_any_data and record["data"].get("fingerprint", tables[-1]) != tables[-1]:
             continue
         succeeded = [each for each in kept if each["status"] == "ok"]
         if record["status"] != "ok":

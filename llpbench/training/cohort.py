@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copyreg
 import math
 import pickle
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from io import BytesIO
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -131,32 +132,42 @@ def _build_network(member: Trainee, build_encoder: EncoderFactory, purpose: str)
 class _Values(pickle.Pickler):
     """Writes equal values as equal bytes: functions by their code and what they capture, classes by their names.
 
-    Parts of a network are written by the names in `known`. What cannot be pickled, such as a lock, counts as equal.
+    Values of `known`, such as the parts of a network, are written by their names there. Locks and others that cannot be
+    written count as equal.
     """
 
-    known: dict[int, Any]
+    known: dict[int, tuple[Any, ...]]
 
     def persistent_id(self, value: Any) -> Any:
         return self.known.get(id(value))
 
     def reducer_override(self, value: Any) -> Any:
-        parts: tuple[Any, ...]
-        if isinstance(value, FunctionType):
-            self.known[id(value)] = value.__qualname__  # it may capture itself
-            captured = [cell.cell_contents for cell in value.__closure__ or ()]
-            parts = value.__qualname__, value.__code__, value.__defaults__, value.__kwdefaults__, captured
-        elif isinstance(value, CodeType):
-            parts = value.co_code, value.co_consts, value.co_names
-        elif isinstance(value, type | ModuleType | BuiltinFunctionType) and value is not tuple:
-            parts = getattr(value, "__module__", ""), getattr(value, "__qualname__", value.__name__)
-        elif isinstance(value, Tensor):
-            parts = f"{value.dtype}", value.tolist()
-        else:
-            try:
-                return NotImplemented if value is tuple else value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
-            except Exception:
-                parts = (type(value).__qualname__,)
-        return tuple, (parts,)
+        if value is tuple:
+            return NotImplemented
+        name = type(value).__qualname__
+        self.known[id(value)] = name, len(self.known)  # it may contain itself
+        try:
+            return tuple, ((name, *_parts(value)),)
+        except Exception:
+            return tuple, ((name,),)
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    """Return what distinguishes a value from others of its type. Raises any error if it does not tell."""
+    if isinstance(value, FunctionType):
+        captured = [cell.cell_contents for cell in value.__closure__ or ()]
+        return value.__qualname__, value.__code__, value.__defaults__, value.__kwdefaults__, captured
+    if isinstance(value, CodeType):
+        return value.co_code, value.co_consts, value.co_names
+    if isinstance(value, BuiltinFunctionType):
+        return value.__qualname__, value.__self__
+    if isinstance(value, type | ModuleType):
+        return getattr(value, "__module__", ""), getattr(value, "__qualname__", value.__name__)
+    if isinstance(value, Tensor):
+        return f"{value.dtype}", value.tolist()
+    reduce = copyreg.dispatch_table.get(type(value))
+    reduced = reduce(value) if reduce else value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
+    return reduced, getattr(value, "__wrapped__", None) if isinstance(reduced, str) else None
 
 
 def _fixed(method: Method, network: nn.Module) -> dict[str, bytes]:
@@ -177,7 +188,8 @@ def _fixed(method: Method, network: nn.Module) -> dict[str, bytes]:
     for name, value in {**params, **others, **modules, "phases": phases}.items():
         writer = _Values(file := BytesIO())
         writer.known = {**registered}
-        writer.dump(value)
+        with suppress(Exception):  # too deep
+            writer.dump(value)
         found[name] = file.getvalue()
     return found
 

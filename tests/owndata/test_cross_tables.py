@@ -99,7 +99,7 @@ def test_percentages_of_groups_say_that_those_of_rare_outcomes_are() -> None:
     people, votes, _ = simulated(30)
     sizes, rare = people.T.sum(), votes[["ann"]] // 100
     often = votes[["ann"]] // 50
-    often.iloc[0] *= 5
+    often.iloc[:4] *= 5
     for some in (rare, often):  # often: some percentages are above 1
         percentages = [100 * margin.div(sizes, axis=0) for margin in (people, some)]
         with pytest.warns(LLPBenchWarning, match="percentages"):
@@ -114,6 +114,9 @@ def test_shares_of_outcomes_remain_shares_with_percentages_of_groups() -> None:
     with pytest.warns(LLPBenchWarning):
         found = cross_table(percentages, shares, sizes=sizes, rest="rest")
     assert np.allclose(found.shares, cross_table(people, some, rest="rest").shares, atol=1e-6)
+    shares.iloc[0] *= 100
+    with pytest.raises(LLPBenchError, match="P00"), pytest.warns(LLPBenchWarning):
+        cross_table(percentages, shares, sizes=sizes, rest="rest")
     every = votes.div(sizes, axis=0)
     every.iloc[0] *= 1.03
     with pytest.raises(LLPBenchError, match="1 precinct "):
