@@ -36,11 +36,10 @@ def render(rows: Rows, notes: Sequence[str], seconds: float) -> str:
 
 
 def something_failed(rows: Rows) -> bool:
-    """Whether the last row of anything says so."""
+    """Whether the last row of anything says so, or nothing was done."""
     parts = (correctness.PART, measures.PART, ray_check.PART, campaign.PART)
-    return any(
-        row.status == "failed" and row.values.get("how") != "stopped" for p in parts for row in rows.last(p).values()
-    )
+    last = [row for part in parts for row in rows.last(part).values() if row.status != "started"]
+    return not last or any(row.status == "failed" and row.values.get("how") != "stopped" for row in last)
 
 
 def _speeds(rows: Rows) -> Table | None:

@@ -147,6 +147,7 @@ class TestCampaign:
 
     def test_campaign_resumes_and_skips_cells_of_others(self, rows: Rows, tmp_path: Path, monkeypatch: Any) -> None:
         monkeypatch.delenv("LLPBENCH_DATA", raising=False)
+        assert tables.something_failed(rows), "nothing was done"
         every = [cell for cell in campaign.cells(FULL) if locate(dataset_spec(cell.dataset)) is not None]
         one = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
         two = run_campaign(rows, tmp_path, monkeypatch, recorded, most=2)
@@ -155,6 +156,7 @@ class TestCampaign:
         assert {job.seeds for job in one} == {tuple(range(10))}
         assert len(Contents.read(tmp_path / "journal.jsonl").records) == 40
         assert rows.last(campaign.PART)["data credit"].status == "skipped"
+        assert not tables.something_failed(rows)
         assert dict(tables._campaign(rows))["cell: dllp adult"].startswith("10 seeds in")
         with Journal(tmp_path / "theirs") as journal:
             journal.append(*recorded(Work(every[4], tuple(range(10)))), *recorded(Work(every[5], (0, 1, 2))))
