@@ -166,9 +166,9 @@ def _named_differences(
                 datasets = board.of_task(gaps.index.get_level_values(0))
                 fair = gaps[[of not in developed for of in datasets]]
                 left = len({*datasets} & developed) if len({*datasets}) > 1 else 0
-                used, how = (fair, f"without {plural(left, 'dataset')}") if len(fair) else (gaps, "all")
+                told = f", without {plural(left, 'dataset')} used in development" if left and len(fair) else ""
+                used = fair if len(fair) else gaps
                 family[name] = board.paired(used)
-                told = f", {how} of development" if left else ""
                 labels[name] = board.labels[rival], _extent(board, used) + told, not left or len(fair) > 0
         tested, rest = (
             compared({name: gaps for name, gaps in family.items() if gaps and labels[name][-1] == is_tested})
@@ -177,7 +177,7 @@ def _named_differences(
         number = sum(each.has_interval for each in tested.values())
         for name, difference in {**tested, **rest}.items():
             other, extent, _ = labels[name]
-            verdict = _verdict(difference, number) if name in tested else "not tested"
+            verdict = _verdict(difference, number) if name in tested else "not tested: all datasets were used in development"
             yield f"{board.labels[entry]} minus {other}: {difference}, {extent}, {verdict}"
 
 
@@ -298,7 +298,7 @@ def _repeated(yours: Mapping[str, Record], published: Mapping[str, Record]) -> I
 
 def _disputes(runs: Sequence[Sequence[Record]]) -> Iterator[str]:
     """Yield remarks on the runs in both journals whose results differ too much to count."""
-    apart = [run for run in runs if len({record["data"].get("fingerprint") for record in run}) > 1]
+    apart = [run for run in runs if len({record["data"].get("fingerprint") for record in run} - {None}) > 1]
     if apart:
         datasets = ", ".join(dict.fromkeys(run[-1]["spec"]["dataset"] for run in apart))
         number = plural(len(apart), "run")
