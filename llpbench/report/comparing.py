@@ -177,7 +177,8 @@ def _named_differences(
         number = sum(each.has_interval for each in tested.values())
         for name, difference in {**tested, **rest}.items():
             other, extent, _ = labels[name]
-            verdict = _verdict(difference, number) if name in tested else "not tested: all datasets were used in development"
+            untested = "not tested: all datasets were used in development"
+            verdict = _verdict(difference, number) if name in tested else untested
             yield f"{board.labels[entry]} minus {other}: {difference}, {extent}, {verdict}"
 
 
