@@ -37,6 +37,10 @@ from llpbench.core.text import hint, one_line
 FAMILIES = ("floor", "direct", "classical", "neural", "pseudo-label", "control", "ceiling")
 """families of methods, in the order of lists"""
 
+_CHOICES = {"family": FAMILIES, "role": ("", "floor", "ceiling", "control"), "classes": ("multi", "binary")}
+_TEXTS = ("reference", "code", "licence")
+"""facts that must be one of several texts, and those that may be any text: results record them"""
+
 DIGITS = 16
 """number of digits of a hash in a version"""
 
@@ -192,7 +196,7 @@ class Registry:
         """Return a decorator that registers a class or function under `name`.
 
         Raises `LLPBenchError` if the name is taken (naming both locations), if a fact is unknown for this kind of
-        entry, or if the name cannot be used in commands or journals.
+        entry or has a value that results cannot record, or if the name cannot be used in commands or journals.
         """
         taken = name in ("", "default", "all", "pretraining") or not name.isprintable() or name != name.strip()
         if taken or set(name) & set(",*?[=:"):
@@ -210,10 +214,13 @@ class Registry:
         version = facts.get("version", 1)
         if type(version) is not int or version < 1:
             raise LLPBenchError(f"version of {self.kind} {name!r} must be a whole number from 1, got {version!r}.")
-        if facts.get("family", FAMILIES[0]) not in FAMILIES:
-            raise LLPBenchError(
-                f"family of {self.kind} {name!r} must be one of {', '.join(FAMILIES)}, got {facts['family']!r}."
-            )
+        for fact, allowed in _CHOICES.items():
+            if facts.get(fact, allowed[0]) not in allowed:
+                expected = ", ".join(filter(None, allowed))
+                raise LLPBenchError(f"{fact} of {self.kind} {name!r} must be one of {expected}, got {facts[fact]!r}.")
+        for fact in _TEXTS:
+            if not isinstance(facts.get(fact, ""), str):
+                raise LLPBenchError(f"{fact} of {self.kind} {name!r} must be a text, got {facts[fact]!r}.")
 
         def decorate(target: T) -> T:
             facts_of = {**self.defaults, **facts, **self.derived(target)}

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_object_dtype
 
 from llpbench.core.bags import FloatArray, IntArray, Rows
 from llpbench.core.effects import FeatureEffect
@@ -136,12 +137,13 @@ def _other_kind(name: str, kind: str, example: object) -> DataError:
 
 
 def _codes_of(series: pd.Series, categories: Sequence[str]) -> IntArray:
-    """Return the position in `categories` of each text [rows], -1 if unknown; "7.0" is 7."""
+    """Return the position in `categories` of each text [rows], -1 if unknown; "7.0" is 7, "true" is True."""
     is_numeric(series, _ROWS)
     codes, names = factorized(series)
     place = {text: index for index, text in enumerate(categories)}
-    loosely = {without_decimals(text): index for text, index in place.items()}
-    positions = (place.get(text, loosely.get(without_decimals(text), -1)) for text in names)
+    form = str.capitalize if {*categories} <= _BOOLEAN else without_decimals
+    loosely = {form(text): index for text, index in place.items()}
+    positions = (place.get(text, loosely.get(form(text), -1)) for text in names)
     return np.array([*positions, -1], dtype=np.int64)[codes]
 
 
@@ -159,7 +161,9 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
             kind = "an array" if features is array else type(features).__name__
             raise DataError(f"{_ROWS} must have rows and columns, got {kind} of shape {array.shape}. {advice}")
         features = pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])
-    features = features.infer_objects()  # numbers may be of dtype object: a transposed frame, a row, some databases
+    objects = features.dtypes.map(is_object_dtype).to_numpy(bool)  # numbers of a transposed frame, some databases
+    if objects.any():
+        features = features.where(features.notna() | ~objects, np.nan).infer_objects()  # pd.NA is no number
     if features.shape[0] < fewest or not features.shape[1]:
         raise DataError(f"{_ROWS} must have at least one row and one column of features, got shape {features.shape}.")
     return features

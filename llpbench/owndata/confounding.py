@@ -85,20 +85,23 @@ class Confounding:
         inference by McCartan & Kuriwaki (2025).
 
         With covariates, `shift` is the change of the difference in Goodman's regression when they are added, and
-        `shift_p` the probability of a shift of this size if the assumption holds without them (Hausman 1978).
+        `shift_p` the probability of a shift of this size if the assumption holds without them: the test of Hausman
+        (1978), with the residual variance of the regression with covariates in both errors.
         """
         lines: list[tuple[object, ...]] = []
         for one, other in combinations(self._there, 2):
             contrast = (self._there == one) * 1.0 - (self._there == other)
-            slope, error, degrees = self._regression().contrast(contrast)
-            plain, plain_error, _ = self._regression(covariates=False).contrast(contrast)
+            full, plain = self._regression(), self._regression(covariates=False)
+            slope, error, degrees = full.contrast(contrast)
+            shift = slope - plain.contrast(contrast)[0]
             difference = shares[one] - shares[other]
             lower, upper = interval(difference, drawn[:, one] - drawn[:, other], -1.0, 1.0)
             with np.errstate(divide="ignore", invalid="ignore"):
                 f = (difference / error) ** 2 / degrees
                 robustness = np.where(error > 0, (np.sqrt(f**2 + 4 * f) - f) / 2, np.nan)
-                p = 2 * stats.norm.sf(np.abs(slope - plain) / np.sqrt(np.maximum(error**2 - plain_error**2, 1e-12)))
-            values = zip(outcomes, difference, lower, upper, robustness, slope - plain, p, strict=True)
+                added = max(1 - plain.variance(contrast) / full.variance(contrast), 1e-12)
+                p = 2 * stats.t.sf(np.abs(shift) / (error * np.sqrt(added)), degrees)
+            values = zip(outcomes, difference, lower, upper, robustness, shift, p, strict=True)
             lines += [(groups[one], groups[other], *line) for line in values]
         names = ("difference", "difference_lower", "difference_upper", "robustness", "shift", "shift_p")
         found = pd.DataFrame(lines, columns=["group", "other", "outcome", *names])
@@ -129,10 +132,13 @@ class _Regression:
 
     def contrast(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray, int]:
         """Return a contrast of the first slopes [outcomes], its standard errors, and the degrees of freedom."""
-        contrast = np.pad(contrast, (0, self.design.shape[1] - len(contrast)))
-        degrees = len(self.design) - self.design.shape[1]
+        slope, degrees = contrast @ self.slopes[: len(contrast)], len(self.design) - self.design.shape[1]
         if degrees <= 0:
-            return contrast @ self.slopes, np.full(self.values.shape[1], np.nan), 0
-        variance = contrast @ np.linalg.pinv((self.design.T * self.weights) @ self.design) @ contrast
+            return slope, np.full(self.values.shape[1], np.nan), 0
         left = self.weights @ (self.values - self.design @ self.slopes) ** 2
-        return contrast @ self.slopes, np.asarray(np.sqrt(variance * left / degrees)), degrees
+        return slope, np.asarray(np.sqrt(self.variance(contrast) * left / degrees)), degrees
+
+    def variance(self, contrast: FloatArray) -> float:
+        """Return the variance of a contrast of the first slopes, for values of variance 1 / weight."""
+        inverse = np.linalg.pinv((self.design.T * self.weights) @ self.design)[: len(contrast), : len(contrast)]
+        return float(contrast @ inverse @ contrast)

@@ -136,9 +136,10 @@ class Contents:
                     several.add(run)
                 known = runs.setdefault(run, [])
                 known += [record for record in records if record not in known]
-        settled = {name: settle(sorted(each, key=time) if name in several else each) for name, each in runs.items()}
+        runs = {name: sorted(each, key=time) if name in several else each for name, each in runs.items()}
+        settled = {name: settle(each) for name, each in runs.items()}
         if prefer is not None:
-            settled = {run: [records[0] if prefer == "first" else records[-1]] for run, records in settled.items()}
+            settled = {r: [_first(kept, runs[r]) if prefer == "first" else kept[-1]] for r, kept in settled.items()}
         return cls(settled, tunings, (*warnings, *_mixtures(records[-1] for records in settled.values())))
 
     @property
@@ -242,8 +243,9 @@ class Journal:
         """
         for number, record in enumerate(records):
             self._require_unchanged(records[number:])
-            self._write(line := to_line(record))
-            self.contents.add(read_line(line))  # as the next command will read it: without NaN
+            read = read_line(line := to_line(record))  # as the next command will read it: without NaN
+            self._write(line)
+            self.contents.add(read)
 
     def replace(self, content: bytes) -> None:
         """Replace the whole content of the journal. Raises `LLPBenchError` if it cannot be written."""
@@ -389,6 +391,14 @@ def settle(records: Sequence[Record], *, of_any_data: bool = False) -> list[Reco
                 counts = each
         kept = [each for each in succeeded if not contains(counts["results"], each["results"])] + [counts]
     return kept
+
+
+def _first(kept: Sequence[Record], records: Sequence[Record]) -> Record:
+    """Return the one of the kept records whose results came first among all records of the run."""
+    pairs = (
+        (one, each) for one in records for each in kept if (_code(one), one["data"]) == (_code(each), each["data"])
+    )
+    return next(each for one, each in pairs if contains(each["results"], one["results"]))
 
 
 def contains(one: Any, other: Any) -> bool:

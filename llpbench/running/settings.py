@@ -209,7 +209,7 @@ def _params(value: Any) -> dict[str, dict[str, Any]]:
     """Read values of hyperparameters, by method and name.
 
     They are texts `METHOD.PARAM=VALUE`, or `set.METHOD.PARAM = VALUE` in TOML. A hyperparameter may have several
-    values: `1e-4,1e-3` or a list.
+    values: `1e-4,1e-3` or a list. A value may be a tuple, such as `(1, 2)`.
     """
     form = "METHOD.PARAM=VALUE, such as dllp.learning_rate=1e-3, or several: dllp.learning_rate=1e-4,1e-3"
     if isinstance(value, dict):
@@ -218,7 +218,7 @@ def _params(value: Any) -> dict[str, dict[str, Any]]:
     chosen: dict[str, dict[str, Any]] = {}
     for item in value if isinstance(value, list | tuple) else [value]:
         match = re.fullmatch(r"([^=]+)\.([^.=]+)=(.+)", str(item))
-        values = _parts(match[3]) if match else []
+        values = [part for each in re.split(r",(?![^(]*\))", match[3]) if (part := each.strip())] if match else []
         if not match or not values:
             raise ValueError(form)
         method, name = match[1].strip(), match[2].strip()

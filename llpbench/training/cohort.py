@@ -6,8 +6,9 @@ import copyreg
 import math
 import pickle
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from io import BytesIO
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -77,7 +78,8 @@ class Outcome:
 def chosen_by_all(outcomes: Sequence[Outcome]) -> list[str]:
     """Return the criteria that were a number at some epoch of every member; no other criterion can be judged."""
     first, *_ = outcomes
-    return [name for name in first.selected if not any(math.isnan(each.selected[name].value) for each in outcomes)]
+    common = (name for name in first.selected if all(name in each.selected for each in outcomes))
+    return [name for name in common if not any(math.isnan(each.selected[name].value) for each in outcomes)]
 
 
 class Rungs(typing.Protocol):
@@ -194,6 +196,13 @@ def _fixed(method: Method, network: nn.Module) -> dict[str, bytes]:
     return found
 
 
+def require_equal(methods: Iterable[Method], networks: Iterable[nn.Module]) -> None:
+    """Raise `ValueError` if members, which all train with the first one's method and modules, differ in more."""
+    first, *others = map(_fixed, methods, networks)
+    if apart := sorted({name for each in others for name, _ in each.items() ^ first.items()}):
+        raise ValueError(f"members that train together must agree in {', '.join(apart)}. Use buffers for these.")
+
+
 class Cohort:
     """Members that train together, with their outcomes so far."""
 
@@ -216,14 +225,13 @@ class Cohort:
             raise LLPBenchError("members of one population must have tasks of the same shape")
         if average is not None:
             protocol = replace(protocol, epochs=average.epochs)
-        self.members, self.protocol, self.machine, self.purpose = list(members), protocol, machine, purpose
-        self.average = average
-        self.method: Method = members[0].method
+        # own objects, since `build` and `prepare` may set attributes
+        self.members = [replace(member, method=copy(member.method)) for member in members]
+        self.protocol, self.machine, self.purpose, self.average = protocol, machine, purpose, average
+        self.method: Method = self.members[0].method
         self.schema = tasks[0].schema
-        networks = [_build_network(member, build_encoder, purpose) for member in members]
-        fixed = [_fixed(member.method, network) for member, network in zip(members, networks, strict=True)]
-        if apart := sorted({name for each in fixed for name, _ in each.items() ^ fixed[0].items()}):
-            raise ValueError(f"members that train together must agree in {', '.join(apart)}. Use buffers for these.")
+        networks = [_build_network(member, build_encoder, purpose) for member in self.members]
+        require_equal((member.method for member in self.members), networks)
         self.stack = Stack(networks, device)
         self.map = MemberMap(self.stack.template, self.method)
         self.outcomes = [Outcome() for _ in members]

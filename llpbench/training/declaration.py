@@ -53,13 +53,8 @@ def _formalities(entry: Entry, declared: type) -> Iterator[str]:
     """Yield faults in the facts shown in lists and on leaderboards."""
     if not entry.summary:
         yield f"{declared.__name__} needs a docstring; its first line is shown in lists"
-    role, classes, reference = (entry.facts[fact] for fact in ("role", "classes", "reference"))
-    if role not in ("", "floor", "ceiling", "control"):
-        yield f"role must be floor, ceiling or control, got {role!r}"
-    if not (reference or role):
+    if not (entry.facts["reference"] or entry.facts["role"]):
         yield 'state where it comes from: @register_method(..., reference="Doe 2026")'
-    if classes not in ("multi", "binary"):
-        yield f"classes must be multi or binary, got {classes!r}"
 
 
 def _supervision(entry: Entry) -> Iterator[str]:

@@ -103,13 +103,13 @@ class Population(Cohort):
         return self.weights(theta.to(self.machine.device), slots, self.state.buffers), slots
 
     def _run_for_each_regime(self, stages: Sequence[Stage], on_epoch: _OnEpoch) -> None:
-        before, seconds = [outcome.selected for outcome in self.outcomes], dict(self.seconds)
-        start = self.state
+        before, seconds = [(outcome.selected, outcome.failure) for outcome in self.outcomes], dict(self.seconds)
+        start, failures = self.state, [outcome.failure for outcome in self.outcomes]
         results: list[dict[str, Selected]] = [{} for _ in self.members]
         regimes = {regime: name for regime, name in GUIDES.items() if regime in self.regimes}
         for regime, handover in regimes.items():
-            for outcome, selected in zip(self.outcomes, before, strict=True):  # discard the results of the other regime
-                outcome.selected = selected
+            for outcome, results_before in zip(self.outcomes, before, strict=True):  # discard those of the other regime
+                outcome.selected, outcome.failure = results_before
             streams = [generator(member.seed, self.purpose, "later stages", *member.stream) for member in self.members]
             self.state = start.fork()
             judged = True
@@ -121,10 +121,14 @@ class Population(Cohort):
                     self._hand_over(handover)
                 self.run(stage, self.state, on_epoch)
                 judged = stage.judged
-            for result, outcome in zip(results, self.outcomes, strict=True):
-                selections = {name: s for name, s in outcome.selected.items() if CRITERIA[name].regime == regime}
-                result |= {name: dataclasses.replace(choice, training=regime) for name, choice in selections.items()}
-        for outcome, result in zip(self.outcomes, results, strict=True):
+            for number, outcome in enumerate(self.outcomes):
+                failures[number] = failures[number] or outcome.failure
+                of_regime = {} if outcome.failure else outcome.selected
+                selections = {name: s for name, s in of_regime.items() if CRITERIA[name].regime == regime}
+                chosen = {name: dataclasses.replace(choice, training=regime) for name, choice in selections.items()}
+                results[number] |= chosen
+        for outcome, result, failure in zip(self.outcomes, results, failures, strict=True):
+            outcome.failure = "" if result else failure  # of one regime: the results of the other remain
             if not outcome.stopped:
                 outcome.selected = result
         for name, first in seconds.items():  # average over regimes, since a run needs only one

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from operator import itemgetter
 
 import numpy as np
@@ -25,7 +26,7 @@ from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
 from llpbench.core.record import CPU_TRAIN
 from llpbench.core.text import LOG, one_line
-from llpbench.training.cohort import Cohort, Rungs
+from llpbench.training.cohort import Cohort, Rungs, require_equal
 from llpbench.training.objective import OfMember, Weights, after_step_at, encoding, explained, log_proba
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
@@ -113,6 +114,8 @@ class StageRun:
                     raise HookError.of(self.method, "prepare", what)
                 values[number] = torch.as_tensor(targets, dtype=torch.float32, device=self.device)
                 known[number] = True
+        methods = (self.method, *(self.cohort.members[number].method for number in self.slots.tolist()))
+        require_equal(methods, repeat(self.cohort.stack.template))  # all train with the first
 
     def plan(self, epoch: int) -> EpochPlan:
         """Return the random draws of all steps of an epoch, and advance the members' random streams."""
@@ -177,7 +180,7 @@ class StageRun:
 
     def _averaged(self) -> _AveragedWeights | None:
         average = self.cohort.average
-        if average is None or self.stage is not self.method.stages[-1]:
+        if average is None or self.stage != self.method.stages[-1]:
             return None
         return _AveragedWeights(average.kind, self.epochs, self.cohort.steps(self.stage), self.theta)
 

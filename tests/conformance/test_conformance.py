@@ -147,8 +147,6 @@ MODE = ("mode", Annotated[str, Choice("a", "b")], "a")
         (bad(DLLP, Params=Loose), {}, "Loose must be a @dataclass(frozen=True)"),
         (bad(Mean, Params=dataclass(type("Thawed", (), {}))), {}, "subclass of DirectParams"),
         (Fine, {"reference": ""}, "where it comes from"),
-        (Fine, {"role": "best"}, "'best'"),
-        (Fine, {"classes": "two"}, "'two'"),
         (len, {}, "neither a Method nor a DirectMethod"),
         (type("Bad", (DLLP,), {}), {}, "docstring"),
         (bad(DLLP, supervision="instances"), {}, "ceiling"),

@@ -147,6 +147,11 @@ def test_unknown_facts_and_duplicate_entries_are_refused(tmp_path: Path) -> None
     with pytest.raises(LLPBenchError, match=r"argument 'refrence'\. Did you mean reference.*Available: version"):
         load_plugin(path)
     assert "mine" not in METHODS.names()
+    for fact, value in ("reference", 2026), ("role", "baseline"), ("classes", "two"), ("family", "nets"):
+        with pytest.raises(LLPBenchError, match=f"{fact} of method 'other' must be .*got"):
+            METHODS.register("other", **{fact: value})
+    with pytest.raises(LLPBenchError, match="licence of dataset 'other' must be a text, got None"):
+        DATASETS.register("other", licence=None)
     with pytest.raises(LLPBenchError, match=r"two methods are called 'dllp': .*dllp\.py:\d+ and .*plugin\.py"):
         load_plugin(plugin(tmp_path, "dllp"))
     assert METHODS.get("dllp").__module__ == "llpbench.methods.dllp"

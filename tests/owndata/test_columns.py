@@ -19,7 +19,7 @@ from llpbench import LLPClassifier, as_numbers, choose
 from llpbench.core.bags import FloatArray
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.numbers import NormalScores, _RobustScores
-from llpbench.owndata.columns import FeatureColumns, _number_range
+from llpbench.owndata.columns import FeatureColumns, _number_range, as_frame
 from llpbench.tables.column_names import column_of, matching_column, split_names
 from llpbench.tables.number_text import NumberText, numbers_as_text_warning
 
@@ -231,6 +231,17 @@ def test_far_values_and_missing_codes_count_as_missing(a: float, b: float, times
     assert (found.low, found.high, found.far) == (usual.min(), usual.max(), 2 * times)
     assert np.isnan(found(values)[: 2 * times]).all()
     assert np.array_equal(found(values)[2 * times : -1], usual)
+
+
+def test_missing_marks_of_pandas_are_no_categories_and_truth_has_two_spellings() -> None:
+    ages = pd.Series([1, pd.NA, 3, 4.5, None], dtype=object)
+    frame = as_frame(pd.DataFrame({"age": ages, "name": ["a", pd.NA, "b", "a", "b"]}))
+    columns = FeatureColumns(frame)
+    assert (columns.numeric, columns.categories) == (["age"], [["a", "b"]])
+    columns = FeatureColumns(pd.DataFrame({"flag": [True, False] * 3}))
+    spelt = [columns(pd.DataFrame({"flag": texts})) for texts in (["True", "False", "?"], ["true", "FALSE", "maybe"])]
+    assert np.array_equal(spelt[0].categorical, spelt[1].categorical)
+    assert len(np.unique(spelt[0].categorical)) == 3
 
 
 def test_unlike_new_rows_are_warned_of_and_far_ones_clipped() -> None:

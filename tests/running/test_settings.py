@@ -88,10 +88,11 @@ def test_config_file_accepts_every_flag(tmp_path: Path) -> None:
 
 def test_repeated_options_accumulate(tmp_path: Path) -> None:
     path = config(tmp_path, 'plugin = "/a.py"\nset.dllp.hidden = 64\nset.dllp.dropout = 0.2\nset.supervised.hidden = 9')
-    settings = resolve({"plugin": ("/b.py", "/a.py"), "set": ("dllp.hidden=256", "x-v1.5.y=a=b.c")}, config=path)
+    given = ("dllp.hidden=256", "x-v1.5.y=a=b.c", "x-v1.5.z=(1, 2),3")
+    settings = resolve({"plugin": ("/b.py", "/a.py"), "set": given}, config=path)
     assert settings.plugin == ("/a.py", "/b.py")
     dllp = {"hidden": "256", "dropout": 0.2}
-    assert settings.set == {"supervised": {"hidden": 9}, "x-v1.5": {"y": "a=b.c"}, "dllp": dllp}
+    assert settings.set == {"supervised": {"hidden": 9}, "x-v1.5": {"y": "a=b.c", "z": ["(1, 2)", "3"]}, "dllp": dllp}
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
-from small import SMALL, population, together, trained, weights
+from small import SMALL, mlp, population, together, toy_task, trained, weights
 from torch import Tensor
 
 from llpbench.core.bags import Bags, FloatArray, Schema
-from llpbench.core.cell import Epoch
+from llpbench.core.cell import Average, Epoch, Protocol
 from llpbench.core.criteria import CRITERIA, GUIDES
 from llpbench.core.errors import HookError, LLPBenchError
 from llpbench.core.method import Member, MethodParams, Now, Phase, Stage
@@ -26,6 +26,9 @@ from llpbench.core.tables import Assignment
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import permuted_within, toy_assignment, toy_table
 from llpbench.methods.dllp import DLLP
+from llpbench.training.cohort import Trainee
+from llpbench.training.device import Machine
+from llpbench.training.population import Population
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
 from llpbench.training.stage import StageRun
@@ -83,6 +86,47 @@ def test_stage_after_judged_stage_starts_from_best_weights_for_each_protocol(mon
     assert outcome.epochs == 24
     assert set(pop.state.targets.values[0].unique().tolist()) == {0.0, 1.0}
     assert set(outcome.selected) == set(CRITERIA)
+
+
+def test_stage_that_fails_for_labels_keeps_results_by_proportions() -> None:
+    class Breaking(PseudoLabels):
+        def prepare(self, member: Member, now: Now) -> FloatArray | None:
+            found = super().prepare(member, now)
+            if len(self.calls) == 2:  # the first one after the judged stage, with labels
+                member.network.get_parameter("head.4.bias").data.fill_(torch.nan)
+            return found
+
+    method = Breaking(SMALL)
+    method.calls = []
+    (outcome,) = population(method, [1], epochs=3).train()
+    assert outcome.failure == ""
+    assert {CRITERIA[name].regime for name in outcome.selected} == {"coarse"}
+
+
+@pytest.mark.parametrize("hook", ["build", "prepare"])
+def test_seeds_do_not_share_attributes(hook: str) -> None:
+    class Anchored(DLLP):
+        anchor = 0.0
+
+        def build(self, encoder: Encoder, schema: Schema) -> Network:
+            self.anchor = float(torch.rand(())) * (hook == "build")
+            return super().build(encoder, schema)
+
+        def prepare(self, member: Member, now: Now) -> None:
+            self.anchor += member.rng.random() * (hook == "prepare")
+
+    assert not population(Anchored(SMALL), [0], epochs=1).train()[0].failure
+    with pytest.raises(ValueError, match="anchor"):
+        population(Anchored(SMALL), [0, 1], epochs=1).train()
+
+
+def test_stages_may_be_a_property() -> None:
+    class Made(DLLP):
+        stages = property(lambda _: (Stage(),))  # type: ignore[assignment]
+
+    members = [Trainee(0, Made(SMALL), toy_task(0))]
+    (outcome,) = Population(members, mlp, Protocol(epochs=2), Machine(), average=Average("half", 2)).train()
+    assert outcome.averaged is not None
 
 
 class TwoTurns(DLLP):
