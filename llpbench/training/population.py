@@ -111,7 +111,8 @@ class Population(Cohort):
             for outcome, results_before in zip(self.outcomes, before, strict=True):  # discard those of the other regime
                 outcome.selected, outcome.failure = results_before
             streams = [generator(member.seed, self.purpose, "later stages", *member.stream) for member in self.members]
-            self.state = start.fork()
+            # targets that `prepare` has returned depend on when the judged stage ended, and so on labels
+            self.state = start.fork(self.data.targets())
             judged = True
             for stage in stages:
                 # Every stage has its own streams. Otherwise they would depend on the length of the previous judged

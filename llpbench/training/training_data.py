@@ -176,11 +176,7 @@ class State:
     """targets of single rows"""
     rngs: list[np.random.Generator]
 
-    def fork(self) -> State:
-        """Return an independent copy of the state that shares the random streams."""
-        return State(
-            self.weights.clone(),
-            {name: value.clone() for name, value in self.buffers.items()},
-            _Targets(*(part.clone() for part in self.targets)),
-            self.rngs,
-        )
+    def fork(self, targets: _Targets) -> State:
+        """Return an independent copy of the state, with other targets, that shares the random streams."""
+        buffers = {name: value.clone() for name, value in self.buffers.items()}
+        return State(self.weights.clone(), buffers, targets, self.rngs)

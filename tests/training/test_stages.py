@@ -213,13 +213,23 @@ class ThreeStages(DLLP):
     stages = (Stage("a"), Stage("b"), Stage("c"))
 
 
-def test_stages_do_not_depend_on_label_patience() -> None:
+class LeftTargets(DLLP):
+    """Its first stage leaves targets from its last epoch, which depends on the labels of validation rows."""
+
+    stages = (Stage("a", unit="rows", refresh=1), Stage("b", unit="rows"))
+
+    def prepare(self, member: Member, now: Now) -> FloatArray | None:
+        return member.proba() if now.stage == "a" else None
+
+
+@pytest.mark.parametrize("method", [ThreeStages(SMALL), LeftTargets(SMALL)])
+def test_stages_do_not_depend_on_label_patience(method: DLLP) -> None:
     table, whole = toy_table(), toy_assignment()
     inside = type(whole.split)(whole.split.train, whole.validation.ravel(), whole.split.test)
     assignment = Assignment(inside, whole.train, whole.validation, whole.test)
     lasted, chosen = [], []
     for each in (table, permuted_within(table, assignment.validation)):
-        (outcome,) = together(ThreeStages(SMALL), {0: build_task(each, assignment)}, epochs=30, patience=2).train()
+        (outcome,) = together(method, {0: build_task(each, assignment)}, epochs=30, patience=4).train()
         lasted.append(outcome.epochs)
         chosen.append({name: c.weights for name, c in outcome.selected.items() if CRITERIA[name].regime == "coarse"})
     assert lasted[0] != lasted[1]  # else this test shows nothing
