@@ -267,11 +267,13 @@ class Board:
         return self.by_dataset(self.by_task(values)).mean().round(_DIGITS)
 
     def paired(self, differences: Series) -> list[float]:
-        """Return means of the known differences (task, seed), by dataset or, of a single dataset, by seed."""
-        known = differences.dropna()
-        tasks, seeds = (known.index.get_level_values(level) for level in (0, 1))
-        datasets = self.of_task(tasks)
-        return [*known.groupby(datasets if len({*datasets}) > 1 else [*seeds], sort=False).mean()]
+        """Return means of the known differences (task, seed), by dataset or, of a single dataset, by seed.
+
+        They are means over tasks of means over seeds. All tasks of a single dataset have its seeds.
+        """
+        known = differences.dropna().to_frame()
+        several = len({*self.of_task(known.index.get_level_values(0))}) > 1
+        return [*(self.by_dataset(self.by_task(known)) if several else self.by_seed(known)).squeeze(axis="columns")]
 
     @cached_property
     def leaders(self) -> frozenset[tuple[int, int]]:

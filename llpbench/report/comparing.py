@@ -114,9 +114,10 @@ def _on_boards(leaderboards: Leaderboards, own: Collection[str], told: Callable[
     groups = leaderboards.groups()
     boards = [*(group["mpiou"] for group in groups if "mpiou" in group), *(next(iter(of.values())) for of in groups)]
     chosen: dict[str, Board] = {}
-    for board in boards:
-        if board.runs["value"][board.runs["run"].isin([*own])].notna().any():
-            chosen.setdefault(board.bagging, board)
+    values = [board.runs["value"][board.runs["run"].isin([*own])] for board in boards]
+    for place in sorted(range(len(boards)), key=lambda place: not values[place].notna().any()):
+        if len(values[place]):  # none has a value if all have failed
+            chosen.setdefault(boards[place].bagging, boards[place])
     lines = []
     for board in [*chosen.values()] or boards[:1]:
         kind = f"{sentence(bags_words(board.bagging))[:-1]}: " if len(chosen) > 1 else ""
@@ -202,9 +203,9 @@ def _rival(board: Board, entry: int, method: str) -> int | None:
 
 
 def _extent(board: Board, gaps: Series) -> str:
-    """Return the number of datasets, if several, and the smallest number of seeds of a dataset."""
-    seeds = gaps.groupby(board.of_task(gaps.index.get_level_values(0))).apply(lambda of: len(of.index.unique(1)))
-    of = f"{plural(len(seeds), 'dataset')}, " if len(board.datasets) > 1 else ""
+    """Return the number of datasets, if several, and the smallest number of seeds of a task."""
+    seeds = gaps.groupby(level=0).size()
+    of = f"{plural(len({*board.of_task(seeds.index)}), 'dataset')}, " if len(board.datasets) > 1 else ""
     return f"{of}{plural(int(seeds.min()), 'seed')}" if len(seeds) else "no run in common"
 
 

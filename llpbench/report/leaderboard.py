@@ -158,7 +158,7 @@ def _reference(board: Board, entry: int, role: Role) -> int | None:
 
 def _rank_intervals(board: Board) -> DataFrame:
     independent = _blocks(board, board.ranked)
-    if len(independent) < 2:
+    if len(independent) < 2 or not _is_even(board):
         return DataFrame(columns=["low", "high"])
     low, high = statistics.rank_intervals(independent)
     return DataFrame({"low": low, "high": high}, index=independent.columns)
@@ -211,6 +211,10 @@ def comparisons(board: Board) -> _Comparisons:
     values = values.drop([] if own else [*left_out])
     leads = statistics.compared({entry: [*(values[board.ranked[0]] - values[entry])] for entry in rivals.values()})
     fewest_seeds = board.counting.get_level_values(0).value_counts().min()
+    if not _is_even(board):
+        means = board.sign * board.mean()["mean"]
+        points = {entry: float(means[board.ranked[0]] - means[entry]) for entry in leads}
+        leads = {entry: replace(lead, points=points[entry], low=np.nan, high=np.nan) for entry, lead in leads.items()}
     if not several or own or len(values) < statistics.FEWEST_DATASETS or fewest_seeds < statistics.FEWEST_SEEDS:
         leads = {entry: replace(lead, p=np.nan, p_similar=np.nan) for entry, lead in leads.items()}
     over = plural(len(values), "dataset" if several else "seed")
@@ -305,9 +309,12 @@ def _labels_at(auc: FloatArray, curve: FloatArray) -> FloatArray:
 
 
 def _labels(board: Board) -> DataFrame:
-    """Return the number of labels that a bag is worth, of entries that learn from bags."""
+    """Return the number of labels that a bag is worth, of entries that learn from bags.
+
+    Curves are of new rows, so there is none for rows of new bags, on which methods are worse.
+    """
     entries = [entry for entry in board.complete if entry in board.learners]
-    if board.metric.name != "auc" or not entries:
+    if board.metric.name != "auc" or not entries or "split=bags" in board.bagging:
         return DataFrame(columns=["per_bag"])
     runs = board.runs[board.runs["task"].isin(board.counting_tasks)]
     by_task = np.log(runs["bags"].where(runs["bags"] > 0)).groupby(runs["task"]).mean()

@@ -106,7 +106,8 @@ class Standings:
         first = self.ranked.iloc[0]
         given = "With validation labels" if self.has_labels else "Without labels of rows"
         extreme = "highest" if self._sign > 0 else "lowest"
-        best = f"{first['method']} has the {extreme} mean {self.metric}, {first['mean']:.1f}"
+        leads = "shares" if (self.ranked["rank"] == first["rank"]).sum() > 1 else "has"
+        best = f"{first['method']} {leads} the {extreme} mean {self.metric}, {first['mean']:.1f}"
         return words.clean(f"{given}, {best}, in {words.bags_words(first['bagging'])}.")
 
     def verdict(self) -> str:

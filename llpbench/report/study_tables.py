@@ -20,6 +20,7 @@ from pandas import DataFrame, Series, concat, read_csv
 
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS
+from llpbench.core.registry import DATASETS
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.boards import REFERENCE
@@ -349,7 +350,9 @@ def _scores_table(runs: _Runs, name: str) -> _StudyTable:
                 figures.append(figure)
                 if figure.is_beyond:
                     flagged.append(f"{', '.join(row.labels)} on {code}: {figure}")
-            fields[Heading(code or dataset)].append(_score_field(_digits(measure), theirs, score, figure))
+            fields[Heading(code or dataset + " (own)" * (dataset in dict(columns)))].append(
+                _score_field(_digits(measure), theirs, score, figure)
+            )
     notes = {f"{_FLAG} Beyond two standard deviations": flagged, **runs.notes()}
     return _StudyTable(ReportTable(name, runs.title(), runs.caption(), [*fields.items()], notes), tuple(figures))
 
@@ -368,12 +371,15 @@ def _score_field(digits: int, theirs: tuple[float, float] | None, score: Any, fi
 
 
 def _columns(codes: Sequence[str], runs: DataFrame) -> list[tuple[str, str]]:
-    """Return (code, dataset) of the columns: the paper's in its order, then other datasets with runs."""
-    code_of = dict(zip(runs["dataset"], runs["dataset_code"], strict=True))
-    names = {code: name for name, code in code_of.items() if code}
-    others = sorted({*code_of} - {names.get(code) for code in codes})
-    named = [(code_of[name], f"{name} (own)" if name in codes else name) for name in others]
-    return [*((code, names.get(code, "")) for code in codes), *named]
+    """Return (code, dataset) of the columns: the paper's in its order, then other datasets with runs.
+
+    Only the paper's datasets have a code. Recorded ones may be those of older versions, or of plugins.
+    """
+    ours = (entry for entry in DATASETS.entries() if entry.module.startswith("llpbench."))
+    names = {entry.facts["code"]: entry.name for entry in ours if entry.facts.get("code")}
+    known = {name: code for code, name in names.items()}
+    others = sorted({*runs["dataset"]} - {names.get(code) for code in codes})
+    return [*((code, names.get(code, "")) for code in codes), *((known.get(name, ""), name) for name in others)]
 
 
 def _robustness_table(runs: _Runs, name: str) -> _StudyTable:

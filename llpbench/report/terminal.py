@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from llpbench.core.text import plural
+from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.board_tables import Report
 from llpbench.report.boards import UNRANKED, Board
@@ -52,26 +52,28 @@ def render(leaderboards: Leaderboards, console: Console, yours: Collection[str] 
         say(lines.headline)
         say(lines.verdict() or first.datasets_text(), "dim")
         console.print(_standing(first, console, yours))
+        if lacking := [first.labels[n] for n in first.entries.index if n not in first.complete]:
+            say(f"Without a rank, because runs are missing or failed: {', '.join(some_of(lacking, 3))}", "yellow")
         say(first.setting(), "dim")
         say(" ".join(filter(None, (words.caption("legend", first.metric), first.tasks_text()))), "dim")
         for board in others:
             if not board.has_labels:
                 say(board.headline)
     else:
-        say(words.caption("no_results") if boards else words.NO_RUNS)
-    for text, style in _warnings(shown[:1] or boards):
+        say(words.NO_RUNS if not (boards or yours) else words.caption("no_results"))
+    for text, style in _warnings(shown[:1] or boards, "not shown" if yours else "in index.html"):
         say(text, style)
 
 
-def _warnings(boards: Sequence[Board]) -> Iterator[tuple[str, str]]:
-    """Yield failures, runs without a value, stale runs and different data, each with its style."""
+def _warnings(boards: Sequence[Board], others: str) -> Iterator[tuple[str, str]]:
+    """Yield failures, runs without a value, stale runs and different data, each with its style; `others`: their place."""
     for what in (words.FAILED, words.WITHOUT_VALUE, words.STALE_NOTE, words.DIFFERENT_DATA):
         style = "red" if what == words.FAILED else "yellow"
         distinct = [*dict.fromkeys(line for board in boards for line in board.notes[what])]
         for line in distinct[:_MOST_NOTES]:
             yield f"{what}: {line}", style
         if len(distinct) > _MOST_NOTES:
-            yield f"{what}: {len(distinct) - _MOST_NOTES} more, all of them in index.html", style
+            yield f"{what}: {len(distinct) - _MOST_NOTES} more, {others}", style
 
 
 def _standing(board: Board, console: Console, yours: Collection[str]) -> Table:
@@ -100,7 +102,9 @@ def _standing(board: Board, console: Console, yours: Collection[str]) -> Table:
     table = ReportTable("", "", "", columns)
     grid = _grid(table, range(len(columns)), console, above=sum(board.entries["role"][entries].isin(UNRANKED)))
     if hidden:
-        grid.add_row(_text(f"   {plural(hidden, 'more method')} in index.html", console, "dim"))
+        grid.add_row(
+            _text(f"   {plural(hidden, 'more method')} {'not shown' if yours else 'in index.html'}", console, "dim")
+        )
     return grid
 
 
