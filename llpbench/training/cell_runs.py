@@ -234,7 +234,7 @@ def _train_together(
     keep: bool,
 ) -> list[SeedResult]:
     assert cell.protocol is not None
-    if found := course_faults(method):
+    if found := [*course_faults(method)]:
         raise ValueError("; ".join(found))
     started = pretrain(list(tasks)) if pretrain else {}
     machine.reset_peak_memory()
