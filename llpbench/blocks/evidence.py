@@ -83,14 +83,12 @@ class Evidence:
         noise: FloatArray,
     ) -> None:
         """
-        Parameters
-        ----------
-        means : [bags, features] bag means of each component's features
-        exponents : [components, hyperparameters of scale], log s = exponents @ u
-        prior : prior of t, of log sigma^2 and, with bag effects, of log omega^2
-        targets : [bags, classes]
-        sizes : [bags] number of rows
-        noise : [bags] known variance of the targets
+        - `means`: [bags, features] bag means of each component's features
+        - `exponents`: [components, hyperparameters of scale], log s = exponents @ u
+        - `prior`: prior of t, of log sigma^2 and, with bag effects, of log omega^2
+        - `targets`: [bags, classes]
+        - `sizes`: [bags] number of rows
+        - `noise`: [bags] known variance of the targets
         """
         self.exponents, self.prior, self.targets = exponents, prior, targets
         self.unit = 1.0 / sizes
@@ -188,10 +186,8 @@ class _Inverse:
 def _algebra(means: Sequence[FloatArray], kinds: IntArray) -> _BagSpace | _FeatureSpace:
     """Return the algebra with the least work.
 
-    Parameters
-    ----------
-    means : [bags, features] G_c of each component
-    kinds : [bags] 0, 1, ...; bags of the same kind always have the same D
+    - `means`: [bags, features] G_c of each component
+    - `kinds`: [bags] 0, 1, ...; bags of the same kind always have the same D
     """
     bags, width = len(kinds), sum(mean.shape[1] for mean in means)
     few = _few_kinds(kinds, width)

@@ -163,13 +163,9 @@ class _BagLoss:
     """A loss of the predictions of rows, with its gradient. Equal rows can be predicted once."""
 
     def __init__(self, loss: str, train: BaggedRows, places: IntArray | None = None) -> None:
-        """Make the loss of `train`, whose counts must all be known.
+        """Make a loss (one of `BAG_LOSSES`) of `train`, whose counts must all be known.
 
-        Parameters
-        ----------
-        loss : one of `BAG_LOSSES`
-        train : rows in bags
-        places : [rows] prediction that each row has (default: its own)
+        `places` [rows]: prediction that each row has (default: its own).
         """
         place = np.arange(len(train.bag_of_row)) if places is None else places
         shape = len(train.sizes), int(place.max()) + 1

@@ -87,17 +87,13 @@ class _Cells:
 
 
 def main_effects(
-    components: Components, coefficients: FloatArray, observed: Observed, scale: Scale, factor: float = 1.0
+    components: Components, coefficients: FloatArray, observed: Observed, scale: Scale, factor: float
 ) -> list[FeatureEffect]:
     """Return the main effect of every feature, in their order.
 
-    Parameters
-    ----------
-    components : components of the process
-    coefficients : [features of all components] posterior mean of w
-    observed : observations for the posterior variance
-    scale : scale of the effects
-    factor : size of one unit of the process on that scale
+    - `coefficients`: [features of all components] posterior mean of w
+    - `observed`: observations for the posterior variance
+    - `scale`: scale of the effects; `factor`: size of one unit of the process on that scale
     """
     variance = observed.variance()
     waves = [_expected_waves(components, joint.frequencies) for joint in components.joint]

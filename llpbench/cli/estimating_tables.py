@@ -8,11 +8,9 @@ import click
 
 from llpbench.cli.options import CROSS_TABLE, AnyPath, Command
 from llpbench.cli.output import echo, percent, print_table
-from llpbench.cli.reading_options import Formats, format_options
+from llpbench.cli.reading_options import Formats, column_option, file_option, format_options, names_option
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import plural
-
-_PATH = AnyPath(path_type=Path)
 
 
 @click.command(
@@ -23,20 +21,18 @@ _PATH = AnyPath(path_type=Path)
         "llpbench estimate-table precincts.csv --groups black,white --outcomes ann,bob --rest-as abstained --out c.csv",
     ),
 )
-@click.argument("precincts", type=_PATH)
-@click.option("--groups", required=True, multiple=True, metavar="NAMES", help="Columns of people by group.")
-@click.option("--outcomes", required=True, multiple=True, metavar="NAMES", help="Columns of people by outcome.")
-@click.option("--out", required=True, type=_PATH, metavar="FILE", help="File of the cells: .csv or .parquet.")
-@click.option("--rest-as", metavar="NAME", help="Outcome of all people who are in no column of --outcomes.")
-@click.option("--precinct-column", metavar="NAME", help="Name of each precinct. [default: its line]")
-@click.option("--covariates", multiple=True, metavar="NAMES", help="Columns of numbers that may change outcomes.")
-@click.option("--among", multiple=True, metavar="NAMES", help="Give shares among these outcomes only. [default: all]")
-@click.option("--size-column", metavar="NAME", help="Number of people, if the other columns have shares.")
-@click.option("--weight-column", metavar="NAME", help="Weight of each precinct: how often it counts.")
-@click.option(
-    "--differences", type=_PATH, metavar="FILE", help="File of differences of groups, and how sure their signs are."
-)
-@click.option("--plot", type=_PATH, metavar="FILE", help="Plot of the cells of all precincts: .png, .svg or .pdf.")
+@click.argument("precincts", type=AnyPath(path_type=Path))
+@names_option("--groups", required=True, help="Columns of people by group.")
+@names_option("--outcomes", required=True, help="Columns of people by outcome.")
+@file_option("--out", required=True, help="File of the cells: .csv or .parquet.")
+@column_option("--rest-as", help="Outcome of all people who are in no column of --outcomes.")
+@column_option("--precinct-column", help="Name of each precinct. [default: its line]")
+@names_option("--covariates", help="Columns of numbers that may change outcomes.")
+@names_option("--among", help="Give shares among these outcomes only. [default: all]")
+@column_option("--size-column", help="Number of people, if the other columns have shares.")
+@column_option("--weight-column", help="Weight of each precinct: how often it counts.")
+@file_option("--differences", help="File of differences of groups, and how sure their signs are.")
+@file_option("--plot", help="Plot of the cells of all precincts: .png, .svg or .pdf.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Random seed.")
 @format_options
 def estimate_table(

@@ -69,7 +69,10 @@ def _lines(what: str | None, method: str | None, data_dir: str | None) -> Iterat
     elif what == "studies":
         yield from _listed([_Item(study.name, [study.title], [study.question]) for study in STUDIES.values()])
     elif what == "suites":
-        yield from _listed([*map(_suite, SUITES.entries())])
+        from llpbench.data.loading import suite_datasets
+
+        numbers = ((entry, len(suite_datasets(entry.name))) for entry in SUITES.entries())
+        yield from _listed([_Item(entry.name, [plural(of, "dataset")], [entry.summary]) for entry, of in numbers])
     elif what == "datasets":
         from llpbench.data.loading import local_names
 
@@ -128,12 +131,6 @@ def _dataset(name: str, data_dir: str | None) -> _Item:
     size = plural(spec.facts.rows, "row") if spec.facts else ""
     bags = f"Natural bags: {', '.join(spec.natural_keys)}." if spec.natural_keys else ""
     return _Item(spec.name, [spec.code, size, spec.licence, absent], [spec.summary, bags, spec.reference])
-
-
-def _suite(entry: Entry) -> _Item:
-    from llpbench.data.loading import suite_datasets
-
-    return _Item(entry.name, [plural(len(suite_datasets(entry.name)), "dataset")], [entry.summary])
 
 
 def _hyperparameters(method: str) -> list[_Item]:

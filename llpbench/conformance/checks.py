@@ -81,7 +81,7 @@ def _declaration(subject: Subject) -> str:
     require(not (found := faults(subject.entry, formal=True)), "; ".join(found))
     declared = subject.declared
     if not subject.direct:
-        require(not (found := course_faults(subject.method())), "; ".join(found))
+        require(not (found := [*course_faults(subject.method())]), "; ".join(found))
         own = declared.takes_encoder or declared.Params().learning_rate is not None
         require(own, "without an encoder, learning_rate needs a default")
     searched, declares = ranges(declared.Params), fields(declared.Params)

@@ -124,7 +124,7 @@ class Subject:
             return self.declared(params)
         usual = {name: value for name, value in USUAL.items() if getattr(params, name) is None}
         method = self.declared(replace(params, **usual))
-        if not course_faults(method):
+        if not [*course_faults(method)]:
             method.stages = tuple(replace(s, epochs=min(s.epochs, epochs)) if s.epochs else s for s in method.stages)
         return method
 

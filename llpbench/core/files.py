@@ -63,6 +63,15 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+@contextmanager
+def explained_failure(what: str, advice: str = "Choose another --out.") -> Iterator[None]:
+    """Raise `LLPBenchError` instead of an `OSError` of the block. `what` failed, such as `plots cannot be written`."""
+    try:
+        yield
+    except OSError as error:
+        raise LLPBenchError(f"{what}: {error.strerror or error}. {advice}") from error
+
+
 def at_home(path: str | Path) -> Path:
     """Return a path with a leading `~` expanded. Raises `LLPBenchError` if the home folder is unknown."""
     try:

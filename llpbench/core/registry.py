@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.files import explained_failure
 from llpbench.core.global_state import restored
 from llpbench.core.text import hint, one_line
 
@@ -422,10 +423,8 @@ def load_plugin(path: str | Path, edited: bool = False) -> None:
         del _loaded_plugins[str(path)]
     if str(path) in _loaded_plugins:
         return
-    try:
+    with explained_failure(f"plugin {str(path)!r} cannot be read", "Give a Python file."):
         content = path.read_bytes()
-    except OSError as error:
-        raise LLPBenchError(f"plugin {str(path)!r} cannot be read: {error.strerror}. Give a Python file.") from error
     if name in sys.modules:
         raise LLPBenchError(f"two plugins are {path.name!r}: {sys.modules[name].__file__} and {path}. Rename one.")
     for plugin, modules in _loaded_plugins.items():

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError, either
 from llpbench.core.tables import TEXT_TYPES, PublishedBags, Table
+from llpbench.tables.column_names import require_distinct
 from llpbench.tables.texts import as_text, factorized
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def table_from_frame(
     classes in the target, numbers that cannot be classes, an infinite or wholly missing column, an unsupported type.
     """
     columns, owner = [str(column) for column in frame.columns], f"dataset {name!r}"
-    _require_distinct(columns, owner)
+    require_distinct(columns, owner)
     if target not in columns:
         raise DataError(f"{owner} has no target column {target!r}. Its columns are: {', '.join(columns)}.")
     if len(frame) == 0:
@@ -137,7 +138,7 @@ def read_parquet(path: Path) -> DataFrame:
 
     try:
         with pq.ParquetFile(path) as file:
-            _require_distinct(file.schema_arrow.names, f"file {str(path)!r}")
+            require_distinct(file.schema_arrow.names, f"file {str(path)!r}")
             return file.read().to_pandas()
     except DataError:
         raise
@@ -145,11 +146,6 @@ def read_parquet(path: Path) -> DataFrame:
         # for a truncated file pyarrow raises many types of errors, such as ArrowInvalid or OSError
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataError(f"file {str(path)!r} cannot be read as parquet ({reason}). Replace it.") from error
-
-
-def _require_distinct(columns: list[str], owner: str) -> None:
-    if repeated := sorted({column for column in columns if columns.count(column) > 1}):
-        raise DataError(f"{owner} has two columns called {repeated[0]!r}. Rename one of them.")
 
 
 def _key(series: Series, owner: str) -> NDArray[Any]:

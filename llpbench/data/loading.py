@@ -54,7 +54,8 @@ class Location:
                 raw = spec.source.make()
             else:
                 raw = read_parquet(self.path)
-            return spec.table(raw, repr(str(self.path)))
+            origin = repr(str(self.path))
+            return spec.tabulate(spec.frame(raw, origin), origin)
         except DataError as error:
             if self.kind != "cache":
                 raise

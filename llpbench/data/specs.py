@@ -137,14 +137,10 @@ class DatasetSpec:
     licence: str = "not stated"
     reference: str = ""
 
-    def table(self, raw: DataFrame, origin: str) -> Table:
-        """Return the table of a raw frame, checked against the declaration. `origin` names the frame in errors."""
-        return self.tabulate(self.frame(raw, origin), origin)
-
     def frame(self, raw: DataFrame, origin: str) -> DataFrame:
-        """Return features and target of a raw frame. Columns are in the order of `facts`, if these are known.
+        """Return features and target of a raw frame. `origin` names it in errors.
 
-        The order of features determines ordered bags, and a file may have another one.
+        Columns are in the order of `facts`, if these are known. It determines ordered bags; a file may have another.
         """
         try:
             frame = self.prepare(raw)

@@ -24,6 +24,7 @@ from llpbench.core.text import plural
 from llpbench.data.frames import is_numeric, read_features, read_numbers
 from llpbench.data.reading_bags import as_pandas
 from llpbench.data.tasks import Scaler
+from llpbench.tables.column_names import require_distinct
 from llpbench.tables.texts import factorized, without_decimals
 
 _ROWS = argument("X")
@@ -42,8 +43,7 @@ class FeatureColumns:
     def __init__(self, frame: pd.DataFrame, numbers: str = "z") -> None:
         """Learn from training rows; `numbers` is their scaling. Raises `DataError` for unusable values."""
         self.names = [str(name) for name in frame.columns]
-        if repeated := sorted({name for name in self.names if self.names.count(name) > 1}):
-            raise DataError(f"{_ROWS} has two columns called {repeated[0]!r}. Rename one of them.")
+        require_distinct(self.names, _ROWS)
         numeric, categorical = read_features(frame, _ROWS)
         self.numeric, self.categorical = list(numeric), list(categorical)
         self.categories = [list(names) for _, names in categorical.values()]

@@ -34,7 +34,7 @@ from llpbench.training.cohort import PREDICT_ROWS, Trainee, encoder_factory
 from llpbench.training.device import Machine, pick_device, require_device_name
 from llpbench.training.objective import build_copies, log_proba
 from llpbench.training.population import Population
-from llpbench.training.specification import make_cell
+from llpbench.training.specification import make_cell, method_of
 
 AUTO = "bag-gp-gbdt"
 """Method of `method="auto"`."""
@@ -202,7 +202,7 @@ class NetworkPredictor:
     def __call__(self, rows: Rows, where: str = "auto") -> FloatArray:
         """Return predictions [rows, classes], computed on a device."""
         cell, schema, device = Cell.of(self.spec), Schema(**self.schema), pick_device(where)
-        method = _method(cell)
+        method = method_of(cell)
         found = np.zeros((len(rows.numeric), schema.classes))
         for weights in self.weights:
             with torch.random.fork_rng(devices=[]):  # initial weights, replaced below
@@ -243,7 +243,7 @@ def _fit_networks(
     if cell.encoder is not None:
         sizes = read_params(ENCODERS.get(cell.encoder).Params, settings.encoder_params or {}, owner=cell.encoder)
         cell = replace(cell, encoder_params=asdict(sizes))
-    method = _method(cell)
+    method = method_of(cell)
     device = pick_device(settings.device)
     machine = Machine(device, recorded=device.type == "cuda")
     members = [Trainee(seed, method, task, copy=copy) for copy in range(ensemble)]
@@ -256,11 +256,6 @@ def _fit_networks(
         network = population.stack.write_out(chosen, population.state.buffers, number)
         weights.append({key: value.detach().cpu().numpy().copy() for key, value in network.state_dict().items()})
     return NetworkPredictor(cell.spec, asdict(schema), weights)
-
-
-def _method(cell: Cell) -> Any:
-    declared = METHODS.get(cell.method)
-    return declared(read_params(declared.Params, cell.params, owner=cell.method))
 
 
 def _schema(train: BaggedRows, cardinalities: tuple[int, ...], bags_per_step: int) -> Schema:

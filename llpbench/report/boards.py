@@ -246,11 +246,6 @@ class Board:
         counted = self.counted()
         return counted.dropna(axis="columns") if len(counted) else counted.iloc[:, :0]
 
-    @cached_property
-    def task_means(self) -> DataFrame:
-        """Means over the runs that count: tasks x entries. NaN for an entry that lacks one of them."""
-        return _grouped_means(self.counted(), skip_unknown=False)
-
     def by_task(self, values: DataFrame) -> DataFrame:
         """Return means over the known seeds of each task, of values (task, seed) x entries."""
         return _grouped_means(values)
@@ -395,16 +390,11 @@ class Board:
         return {heading: tuple(make(self)) for heading, make in makers.items()}
 
 
-def _failure_text(status: str, reason: str) -> str:
-    """Return why a run failed, in one line."""
-    line = one_line(reason) or "no reason was given"
-    return line if status == "failed" else f"{status}: {line}"
-
-
 def _failures(board: Board) -> Iterator[str]:
     """Yield a line for each entry, task and reason."""
     failed = board.runs[board.runs["status"] != "ok"]
-    return _of_runs(board, failed, map(_failure_text, failed["status"], failed["reason"]))
+    reasons = failed["reason"].map(lambda reason: one_line(reason) or "no reason was given")
+    return _of_runs(board, failed, reasons.where(failed["status"] == "failed", failed["status"] + ": " + reasons))
 
 
 def _runs_without_value(board: Board) -> Iterator[str]:
@@ -464,17 +454,15 @@ def entry_label(method: str, encoder: str | None, pretraining: str, configuratio
     return f"{method} ({details})" if details else method
 
 
-def _grouped_means(
-    values: DataFrame, groups: Iterable[Hashable] | None = None, *, skip_unknown: bool = True
-) -> DataFrame:
+def _grouped_means(values: DataFrame, groups: Iterable[Hashable] | None = None) -> DataFrame:
     """Return means of groups of rows, sorted by group; by default by the first level of the index, the task.
 
-    Unknown values are skipped, or make the mean unknown. `DataFrame.groupby` does the same, ten times as slowly.
+    Unknown values are skipped. `DataFrame.groupby` does the same, ten times as slowly.
     """
     names = [*(values.index.get_level_values(0) if groups is None else groups)]
     places: dict[Any, int] = {name: place for place, name in enumerate(sorted({*names}))}  # type: ignore[type-var]
     numbers, inverse = values.to_numpy(dtype=float), [places[name] for name in names]
-    is_known = ~np.isnan(numbers) | (not skip_unknown)
+    is_known = ~np.isnan(numbers)
     sums, counts = np.zeros((2, len(places), numbers.shape[1]))
     np.add.at(sums, inverse, np.where(is_known, numbers, 0.0))
     np.add.at(counts, inverse, is_known)

@@ -135,37 +135,32 @@ def _template() -> Template:
 def _page_boards(report: Report) -> Iterator[dict[str, Any]]:
     """Yield the boards of the page, those without labels first, and the main ones first among these.
 
-    `table`: its last columns are the tasks of the board. `families`: family of each entry's method. `incomplete`:
-    whether an entry lacks a run that counts. `optional`: headings of columns that are shown on request.
+    `group`: heading in the list of boards; headings are sorted. `table`: its last columns are the tasks of the board.
+    `families`: family of each entry's method. `incomplete`: whether an entry lacks a run that counts. `optional`:
+    headings of columns that are shown on request.
     """
     main = report.leaderboards.main_boards()
 
-    def order(board: Board) -> tuple[bool, bool]:
-        return board.criterion.regime == "fine" and board.protocol is not None, board not in main
+    def has_labels(board: Board) -> bool:
+        return board.criterion.regime == "fine" and board.protocol is not None
 
-    for board in sorted(report.leaderboards.boards, key=order):
+    for board in sorted(report.leaderboards.boards, key=lambda board: (has_labels(board), board not in main)):
         if board.criterion.name == _HIDDEN:
             continue
         table = report.table(board)
         empty = {heading.text for heading, fields in table.columns if all(field.is_empty for field in fields)}
         further = {column.heading(board.metric.title).text for column in COLUMNS.values() if not column.default}
         kinds = (board.entries["kind"] == "neural").map({True: "neural networks", False: "without networks"})
+        group = "Validation labels" if has_labels(board) else "No labels of rows"
         yield {
             "board": board,
             "name": table.name,
-            "group": _group(board),
+            "group": group if board.protocol else f"{group}: methods without epochs",
             "table": table,
             "families": board.entries["role"].map(_FAMILIES).fillna(kinds).tolist(),
             "optional": {*DETAILS, *further, *empty},
             "incomplete": [entry not in board.complete and bool(board.ranked) for entry in board.entries.index],
         }
-
-
-def _group(board: Board) -> str:
-    """Return the heading of a board in the list of boards; headings are sorted."""
-    if board.protocol is None:
-        return "No labels of rows: methods without epochs"
-    return "Validation labels" if board.criterion.regime == "fine" else "No labels of rows"
 
 
 def _distinct(values: Iterable[str]) -> list[str]:

@@ -229,7 +229,7 @@ def _first(board: Board) -> DataFrame:
 
 def _against_floor(board: Board) -> DataFrame:
     """Return the difference of each entry from the floor of its encoder. The floor itself has none."""
-    gains, means = {}, board.task_means
+    gains, means = {}, board.by_task(board.complete)
     independent, overall, even = _blocks(board), board.mean()["mean"], _is_even(board)
     for entry in board.complete:
         floor = _reference(board, entry, "floor")
@@ -292,7 +292,8 @@ def label_worth(scores: DataFrame, bags: Series, learner: str = LEARNERS[0]) -> 
         """Return labels in all bags, and per bag, from the rows of `of_datasets`."""
         aucs, of_learner, numbers = zip(*(of_datasets[row] for row in rows), strict=True)
         auc, curve = (np.mean([*map(over_seeds, each)], axis=0) for each in (aucs, of_learner))
-        labels = _labels_at(auc, curve)
+        rising = np.maximum.accumulate([50.0, *curve])
+        labels = np.exp(np.interp(auc, rising, np.log([1, *SIZES])))  # where the mean curve reaches each AUC
         return labels, labels / np.exp(np.mean(numbers))
 
     labels, per_bag = worth(range(len(datasets)), partial(np.mean, axis=0))
@@ -300,12 +301,6 @@ def label_worth(scores: DataFrame, bags: Series, learner: str = LEARNERS[0]) -> 
     tail = (1 - statistics.CONFIDENCE) / 2
     low, high = np.quantile(drawn, (tail, 1 - tail), axis=0)
     return DataFrame({"per_bag": per_bag, "low": low, "high": high, "labels": labels}, scores.columns)
-
-
-def _labels_at(auc: FloatArray, curve: FloatArray) -> FloatArray:
-    """Return the labelled rows at which the mean `curve` reaches each `auc`, from 1 to the last of `SIZES`."""
-    rising = np.maximum.accumulate([50.0, *curve])
-    return np.asarray(np.exp(np.interp(auc, rising, np.log([1, *SIZES]))))
 
 
 def _labels(board: Board) -> DataFrame:

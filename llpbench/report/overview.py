@@ -67,12 +67,6 @@ class Standings:
         return f"{labels}: {bags}, epochs by {chosen_by.title}"
 
     @property
-    def short_title(self) -> str:
-        """Title of a board by a main criterion."""
-        protocol = "Validation labels" if self.has_labels else "No labels of rows"
-        return f"{protocol}: {words.bags_words(self.facts['bagging'])}"
-
-    @property
     def metric(self) -> str:
         """Title of the metric."""
         return METRICS[self.facts["metric"]].title
@@ -162,7 +156,9 @@ class Standings:
         """
         number = words.sentence(plural(int(self.facts["datasets"]), "dataset"))
         text = " ".join(filter(None, (number, self.verdict(), self.worth_of_labels())))
-        return _Section(replace(self.table(_SHORT), title=self.short_title), text, folder, name)
+        labels = "Validation labels" if self.has_labels else "No labels of rows"
+        title = f"{labels}: {words.bags_words(self.facts['bagging'])}"
+        return _Section(replace(self.table(_SHORT), title=title), text, folder, name)
 
     @staticmethod
     def labels(lines: DataFrame, *, marked: bool = False) -> list[str]:

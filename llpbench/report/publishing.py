@@ -12,8 +12,7 @@ from urllib.parse import quote
 
 from pandas import concat
 
-from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import forget_stale, generated, replace_file
+from llpbench.core.files import explained_failure, forget_stale, generated, replace_file
 from llpbench.core.text import frame_as_csv, plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.board_tables import ANCHOR, Report
@@ -96,15 +95,11 @@ class Published:
             files[_README] = _readme(report, overview, beside, figures)
         shown = [overview.figure, *drawn] if overview.figure else drawn
         files[_INDEX] = to_html(report, overview, plots=shown, links=_links(report, out), beside=beside)
-        try:
+        with explained_failure(f"leaderboards cannot be written into {str(out)!r}"):
             out.mkdir(parents=True, exist_ok=True)
             for name, text in files.items():
                 replace_file(out / name, text)
             forget_stale(out, files)
-        except OSError as error:
-            raise LLPBenchError(
-                f"leaderboards cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
-            ) from error
         return cls(report, out, plots, drawn)
 
 

@@ -98,11 +98,6 @@ class MeanDifference:
         """Whether the mean differs from 0 after correction."""
         return self.p < 1 - CONFIDENCE
 
-    @property
-    def is_better(self) -> bool:
-        """Whether the mean is significantly larger than 0."""
-        return self.is_significant and self.points > 0
-
 
 def compared(family: Mapping[Key, Sequence[float]]) -> dict[Key, MeanDifference]:
     """Return the differences of a family: independent values, at least one each, by name.

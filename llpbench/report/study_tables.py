@@ -78,11 +78,6 @@ class _Setting(NamedTuple):
         """Whether the network is the paper's encoder, without an ensemble."""
         return self.encoder in ("", _PAPERS_ENCODER) and self.ensemble == 1
 
-    @property
-    def trains_as_paper(self) -> bool:
-        """Whether network and protocol are the paper's."""
-        return self.has_papers_network and json.loads(self.protocol) in (None, asdict(Protocol()))
-
     def __str__(self) -> str:
         parts = (
             self.bagging,
@@ -152,14 +147,15 @@ class _Runs:
         return f"{self.study.title}{' beside the paper' if self._is_beside_paper else ''}: {self.setting}"
 
     def caption(self) -> str:
+        has_network = self.setting.has_papers_network
         caption = words.caption(
             "study",
             question=self.study.question,
             hardware=", ".join(sorted({words.device_text(*json.loads(each)[:2]) for each in {*self.every["machine"]}})),
             papers=not self.study.own,
             beside=self._is_beside_paper,
-            same_training=self.setting.trains_as_paper,
-            same_network=self.setting.has_papers_network,
+            same_training=has_network and json.loads(self.setting.protocol) in (None, asdict(Protocol())),
+            same_network=has_network,
         )
         several = self.every[self.every["classes"] > 2].drop_duplicates("dataset").sort_values("dataset")
         numbers = dict(zip(several["dataset"], several["classes"].astype(int), strict=True))

@@ -189,15 +189,15 @@ def metric_column(metric: str) -> str:
     return f"test_{metric.replace('-', '_')}"
 
 
-def _metric(name: str) -> _Column:
-    better = "higher" if METRICS[name].maximise else "lower"
-    return _at(f"test.{name}", f"metric: {METRICS[name].title}; {better} is better", "float64")
-
-
 MEASURES: dict[str, _Column] = {
     "epoch": _at("epoch", "epoch selected by the criterion, zero-based; missing without epochs", "float64"),
     "validation": _at("validation", "value of the criterion at that epoch", "float64"),
-    **{metric_column(name): _metric(name) for name in METRICS},
+    **{
+        metric_column(name): _at(
+            f"test.{name}", f"metric: {each.title}; {'higher' if each.maximise else 'lower'} is better", "float64"
+        )
+        for name, each in METRICS.items()
+    },
     "cas": _at(
         "diagnostics.cas",
         "class awareness score: how well row vectors of a network separate the classes; 0.5 if not at all",

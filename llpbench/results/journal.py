@@ -32,7 +32,7 @@ from filelock import FileLock, Timeout
 
 from llpbench.core.cell import bagging_text
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import MODE, open_packed, replace_file
+from llpbench.core.files import MODE, explained_failure, open_packed, replace_file
 from llpbench.core.record import SCHEMA, Record, TuningRecord
 from llpbench.core.text import plural
 from llpbench.results.lines import DamagedError, OtherSchemaError, read_line, to_line, validator
@@ -88,20 +88,18 @@ class Contents:
         Unreadable lines become warnings. Raises `LLPBenchError` if the file is unreadable, no journal at all, or
         written by a newer or older llpbench.
         """
-        try:
-            mode = path.stat().st_mode
-            if not stat.S_ISREG(mode):
-                raise LLPBenchError(f"journal {str(path)!r} is not a file. Choose another --out, or move it away.")
-            if path.name.endswith(SHARD_SUFFIX):
-                with open_packed(path, "xz", always=_SMALL) as file:
-                    data = file.read()
-            else:
-                data = path.read_bytes()
-        except FileNotFoundError:
-            return cls({})
-        except OSError as error:
-            reason = _reason(error)
-            raise LLPBenchError(f"journal {str(path)!r} cannot be read: {reason}. Choose another --out.") from error
+        with explained_failure(f"journal {str(path)!r} cannot be read"):
+            try:
+                mode = path.stat().st_mode
+                if not stat.S_ISREG(mode):
+                    raise LLPBenchError(f"journal {str(path)!r} is not a file. Choose another --out, or move it away.")
+                if path.name.endswith(SHARD_SUFFIX):
+                    with open_packed(path, "xz", always=_SMALL) as file:
+                        data = file.read()
+                else:
+                    data = path.read_bytes()
+            except FileNotFoundError:
+                return cls({})
         collecting = gc.isenabled()
         gc.disable()  # a million small objects, none of them garbage: searching them takes a third of the time
         try:
@@ -189,16 +187,14 @@ class Journal:
         self._lock = FileLock(folder / LOCK, timeout=0)
         self._made = [each for each in (folder, *folder.parents) if not each.exists()]
         """folders to be created, the innermost first"""
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire()
-            self._locked = os.stat(self._lock.lock_file)
-        except Timeout as error:
-            raise LLPBenchError(
-                f"another llpbench is writing to {str(self.path)!r}. Wait until it ends, or choose another --out."
-            ) from error
-        except OSError as error:
-            raise _unwritable(folder, error) from error
+        with explained_failure(f"results cannot be written to {str(folder)!r}"):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                self._lock.acquire()
+                self._locked = os.stat(self._lock.lock_file)
+            except Timeout as error:
+                told = f"another llpbench is writing to {str(self.path)!r}"
+                raise LLPBenchError(f"{told}. Wait until it ends, or choose another --out.") from error
         try:
             self.contents = Contents.read(self.path)
             self._file = self._open()
@@ -250,13 +246,9 @@ class Journal:
     def replace(self, content: bytes) -> None:
         """Replace the whole content of the journal. Raises `LLPBenchError` if it cannot be written."""
         self._require_unchanged()
-        try:
+        with explained_failure(f"journal {str(self.path)!r} cannot be written", "Make room."):
             replace_file(self.path, content)
             file = os.open(self.path, os.O_RDWR | os.O_APPEND)
-        except OSError as error:
-            raise LLPBenchError(
-                f"journal {str(self.path)!r} cannot be written: {_reason(error)}. Make room."
-            ) from error
         os.close(self._file)
         self._file, self._size = file, os.fstat(file).st_size
 
@@ -338,27 +330,22 @@ class Journal:
             with contextlib.suppress(OSError):  # otherwise the next run repairs it
                 os.ftruncate(self._file, size)
             self._size = os.fstat(self._file).st_size
-            raise LLPBenchError(
-                f"journal {str(self.path)!r} cannot be written: {_reason(error)}. Its content is safe: "
-                "make room and run the same command again."
-            ) from error
+            told = f"journal {str(self.path)!r} cannot be written: {error.strerror or error}. Its content is safe"
+            raise LLPBenchError(f"{told}: make room and run the same command again.") from error
 
     def _open(self) -> int:
         """Open the file, repair its end, and return its descriptor."""
-        try:
+        with explained_failure(f"results cannot be written to {str(self.path.parent)!r}"):
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, MODE)
-        except OSError as error:
-            raise _unwritable(self.path.parent, error) from error
-        try:
-            if self.contents.unterminated:
-                os.write(file, b"\n")
-            elif os.fstat(file).st_size > self.contents.end:
-                os.ftruncate(file, self.contents.end)
-        except OSError as error:
-            os.close(file)
-            raise LLPBenchError(
-                f"journal {str(self.path)!r} cannot be repaired: {_reason(error)}. Make room."
-            ) from error
+        with explained_failure(f"journal {str(self.path)!r} cannot be repaired", "Make room."):
+            try:
+                if self.contents.unterminated:
+                    os.write(file, b"\n")
+                elif os.fstat(file).st_size > self.contents.end:
+                    os.ftruncate(file, self.contents.end)
+            except OSError:
+                os.close(file)
+                raise
         return file
 
 
@@ -522,11 +509,3 @@ def _is_ours(data: bytes) -> bool:
     if not data.strip(b"\0\n"):  # a crash of the machine can leave zeros
         return True
     return _LINE_START.startswith(data) or any(line.startswith(_LINE_START) for line in data.splitlines())
-
-
-def _unwritable(folder: Path, error: OSError) -> LLPBenchError:
-    return LLPBenchError(f"results cannot be written to {str(folder)!r}: {_reason(error)}. Choose another --out.")
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)

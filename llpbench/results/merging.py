@@ -37,8 +37,7 @@ OMITTED = (
 )
 """Description for readers of what the excerpt leaves out."""
 
-PUBLISHED = "published"
-SHIPPED = {PUBLISHED: ".", **{name: name for name in ("core", "few-bags", "natural", "rare", "multiclass")}}
+SHIPPED = {"published": ".", **{name: name for name in ("core", "few-bags", "natural", "rare", "multiclass")}}
 """Folders of results that ship with the package, by name: the main leaderboards, and those of other data and bags."""
 
 
@@ -62,7 +61,7 @@ def journal_files(name: str) -> list[Path]:
     return files
 
 
-def _shipped(name: str = PUBLISHED) -> Path:
+def _shipped(name: str) -> Path:
     """Return the file of shipped results: inside an installed package, or beside it in a checkout."""
     for folder in (PACKAGE, PACKAGE.parent):
         if (path := folder / "leaderboards" / SHIPPED[name] / EXCERPT).is_file():
@@ -86,7 +85,7 @@ def merge(journals: Iterable[Path], prefer: Preference | None = None) -> Content
 
 
 def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None = None) -> Contents:
-    """Merge journals into that of `folder`, written completely and sorted by the specification of its runs.
+    """Merge journals into that of `folder`, written completely, sorted by specification (runs) and id (searches).
 
     An existing journal is replaced only if it is among those merged; it is locked meanwhile. Raises `LLPBenchError`
     otherwise, and if it cannot be written.
@@ -98,15 +97,11 @@ def merge_into(folder: Path, journals: Sequence[Path], prefer: Preference | None
         )
     merge(journals, prefer)  # an unreadable journal must leave nothing behind
     with Journal(folder) as journal:
-        merged = _sorted(merge(journals, prefer))
+        merged = merge(journals, prefer)
+        runs = sorted(merged.runs.items(), key=lambda item: _place(item[1][-1]))
+        merged = replace(merged, runs=dict(runs), tunings=dict(sorted(merged.tunings.items())))
         journal.replace(merged.lines)
     return merged
-
-
-def _sorted(contents: Contents) -> Contents:
-    """Return the contents sorted by the specifications of runs and by the ids of searches."""
-    runs = sorted(contents.runs.items(), key=lambda item: _place(item[1][-1]))
-    return replace(contents, runs=dict(runs), tunings=dict(sorted(contents.tunings.items())))
 
 
 def _place(record: Record) -> tuple[str, ...]:

@@ -88,11 +88,6 @@ class Nodes:
         """CPUs of the largest machine."""
         return max((room.cpus for room in self.rooms), default=0.0)
 
-    @cached_property
-    def least_megabytes(self) -> float:
-        """Main memory of the smallest machine; 0.0 if unknown."""
-        return min((room.megabytes for room in self.rooms if room.megabytes), default=0.0)
-
     def gpu_share(self, megabytes: float | None) -> float:
         """Return the share of a GPU that a job of this memory needs: 1/8, 1/4, 1/2 or 1. None is unknown memory."""
         share = (_UNKNOWN_MEGABYTES if megabytes is None else megabytes * _MARGIN) / self.gpu_megabytes

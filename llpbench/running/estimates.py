@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, cached_property
+from functools import cache
 from statistics import median, median_high
 from typing import Any, NamedTuple, cast
 
@@ -135,7 +135,7 @@ class Estimator:
         - `gpu`: whether jobs use a GPU; timings of other devices are ignored
         - `pretrained`: whether the pretrained weights of the records still exist
         """
-        self._read_published = published or _published_timings
+        self._published = published or _published_timings
         self._gpu = gpu
         self._timings = _Timings(_table_sizes(data_dir))
         self._pretrained: set[Any] = set()
@@ -186,14 +186,11 @@ class Estimator:
     def _seconds(self, work: _Work) -> float:
         seconds = self._timings.seconds(work, _NEAR)
         if seconds is None:
-            published = self._published.seconds(work)
-            assert published is not None, "work of each kind is published"
-            seconds = self._timings.relative_to(self._published, work.kind[0]) * published
+            published = self._published()
+            known = published.seconds(work)
+            assert known is not None, "work of each kind is published"
+            seconds = self._timings.relative_to(published, work.kind[0]) * known
         return seconds
-
-    @cached_property
-    def _published(self) -> _Timings:
-        return self._read_published()
 
 
 @cache

@@ -78,7 +78,11 @@ def _serve(parent: Parent, setup: Setup) -> None:
     os.environ.update(_ENVIRONMENT)
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(max(int(setup.room.cpus), _LEAST_PENDING if setup.address else 1))
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
-    with temporary_folder(_short_base()) as folder, _connected(setup, folder):
+    is_long = len(tempfile.gettempdir()) > _LONGEST_TEMPORARY_PATH
+    with (
+        temporary_folder(Path("/tmp") if is_long and Path("/tmp").is_dir() else None) as folder,
+        _connected(setup, folder),
+    ):
         signal.signal(signal.SIGTERM, _interrupt)  # Ray has replaced it
         files = _pack(setup)
         monitor = _NodeMonitor(parent)
@@ -162,9 +166,6 @@ class _Jobs(Searcher):  # type: ignore[misc]
 
     def save(self, checkpoint_path: str) -> None:
         """Do nothing: a run resumes from the journal."""
-
-    def restore(self, checkpoint_path: str) -> None:
-        """Do nothing: nothing is saved."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return nothing, as `_Events` does."""
@@ -292,12 +293,6 @@ def _connected(setup: Setup, folder: Path) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-
-
-def _short_base() -> Path | None:
-    """Return a folder for temporary files whose path leaves room for the names of sockets; None for the system's."""
-    long = len(tempfile.gettempdir()) > _LONGEST_TEMPORARY_PATH
-    return Path("/tmp") if long and Path("/tmp").is_dir() else None
 
 
 def _pack(setup: Setup) -> NodeFiles | None:

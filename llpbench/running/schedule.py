@@ -15,7 +15,7 @@ from typing import Literal
 from llpbench.core.cell import Cell, Environment, Epoch, Tuning
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record, Status, TuningRecord
-from llpbench.core.text import LOG, duration, one_line, plural
+from llpbench.core.text import LOG, one_line, plural
 
 _CHEAP_SECONDS = 20.0
 """Seconds that all cheap jobs take together, at most."""
@@ -114,11 +114,6 @@ class Limit:
     """Seconds after which the job is considered to hang."""
     budget: float = math.inf
     """Seconds left in the time budget of the run."""
-
-    @property
-    def timed_out(self) -> Ended:
-        """The end of a job that exceeded `timeout`."""
-        return Ended("timed-out", f"took longer than {duration(self.timeout)}. Use a longer --cell-timeout.")
 
 
 class Schedule:

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -76,18 +77,13 @@ class _Reader:
         return self.read(value)
 
 
-def _reader(metavar: str = "", form: Literal["value", "switch", "many"] = "value") -> Callable[[Any], _Reader]:
-    """Return a decorator that makes a function a reader."""
-    return lambda function: _Reader(function, metavar, form)
-
-
 _RANGE = re.compile(r"(\d{1,15})-(\d{1,15})")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _MOST_SEEDS, _LONGEST_RANGE = 100, 10_000
 """Largest number of seeds that a single number means, and of seeds in a range."""
 
 
-@_reader("NAMES")
+@partial(_Reader, metavar="NAMES")
 def _names(value: Any) -> str:
     """Read a comma list, or a list of names, as a comma list."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -95,7 +91,7 @@ def _names(value: Any) -> str:
     return str(_text(value))
 
 
-@_reader("ADDRESS")
+@partial(_Reader, metavar="ADDRESS")
 def _text(value: Any) -> str:
     """Read a text."""
     return str(_require(value, isinstance(value, str), "a text"))
@@ -110,7 +106,7 @@ _count = _at_least(1, "a positive whole number")
 _number = _at_least(0, "a whole number, 0 or more")
 
 
-@_reader("SIZES")
+@partial(_Reader, metavar="SIZES")
 def _bag_sizes(value: Any) -> tuple[int, ...]:
     """Read numbers of rows per bag, without duplicates. Rejects 1: the bag of a row reveals its label."""
     sizes = [*map(_whole, _parts(value))]
@@ -118,7 +114,7 @@ def _bag_sizes(value: Any) -> tuple[int, ...]:
     return tuple(dict.fromkeys(sizes))
 
 
-@_reader("SEEDS")
+@partial(_Reader, metavar="SEEDS")
 def _seeds(value: Any) -> tuple[int, ...]:
     """Read a number of seeds (10 is 0 to 9), or a list of seeds and ranges: `0,3,7` or `4-6`."""
     if (whole := _whole(value)) >= 0:  # a larger number is probably a mistyped list
@@ -142,7 +138,7 @@ def _seeds_of(part: Any) -> list[int]:
     return [*range(first, last + 1)] if last - first < _LONGEST_RANGE else []
 
 
-@_reader(form="switch")
+@partial(_Reader, form="switch")
 def _switch(value: Any) -> bool:
     """Read true or false."""
     return bool(_require(value, isinstance(value, bool), "true or false"))
@@ -153,7 +149,7 @@ def _one_of(*choices: str) -> _Reader:
     return _Reader(lambda value: _require(value, value in choices, " or ".join(choices)), "NAME")
 
 
-@_reader("KIND")
+@partial(_Reader, metavar="KIND")
 def _average(value: Any) -> str:
     """Read an average in place of a chosen epoch, in its canonical form: `half:30`."""
     return str(Average.of(str(value)))
@@ -170,14 +166,14 @@ def _some_of(*choices: str) -> _Reader:
     return _Reader(read, "NAMES")
 
 
-@_reader("DEVICE")
+@partial(_Reader, metavar="DEVICE")
 def _device(value: Any) -> str:
     """Read the name of a device."""
     valid = isinstance(value, str) and re.fullmatch(r"auto|cpu|cuda(:\d+)?", value)
     return str(_require(value, valid, "auto, cpu, cuda or cuda:N"))
 
 
-@_reader("TIME")
+@partial(_Reader, metavar="TIME")
 def _duration(value: Any) -> float:
     """Read a time such as `540s`, `9m`, `1.5h` or a number of seconds, and return seconds."""
     match = re.fullmatch(r"(\d*\.?\d+|\d+\.)\s*([smh]?)", str(value).strip())
@@ -185,26 +181,26 @@ def _duration(value: Any) -> float:
     return _require(seconds, 0 < seconds < math.inf, "a time such as 540s, 9m or 1.5h")
 
 
-@_reader("DIR")
+@partial(_Reader, metavar="DIR")
 def _path(value: Any) -> Path:
     """Read a path. `~` is the home folder."""
     return at_home(_require(value, isinstance(value, str) and value and "\0" not in value, "a path"))
 
 
-@_reader("DIR")
+@partial(_Reader, metavar="DIR")
 def _folder(value: Any) -> str:
     """Read the path of an existing folder, and return it as an absolute path."""
     absolute = _path(value).absolute()
     return str(_require(absolute, absolute.is_dir(), "a folder that exists"))
 
 
-@_reader("FILE", "many")
+@partial(_Reader, metavar="FILE", form="many")
 def _files(value: Any) -> tuple[str, ...]:
     """Read one or several paths, and return them as absolute paths."""
     return tuple(str(_path(item).absolute()) for item in ([value] if isinstance(value, str) else _parts(value)))
 
 
-@_reader("METHOD.NAME=VALUES", "many")
+@partial(_Reader, metavar="METHOD.NAME=VALUES", form="many")
 def _params(value: Any) -> dict[str, dict[str, Any]]:
     """Read values of hyperparameters, by method and name.
 
@@ -409,11 +405,14 @@ def resolve(flags: Mapping[str, Any], *, preset: str | None = None, config: Path
     from_file = _load(config) if config is not None else {}
     default_preset = "paper" if "study" in {**from_file, **flags} else DEFAULT_PRESET
     file_preset = from_file.pop("preset", default_preset)
-    values = _read(_preset(file_preset if preset is None else preset), "preset {}")
+    name = file_preset if preset is None else preset
+    if not isinstance(name, str) or name not in PRESETS:
+        raise LLPBenchError(f"unknown preset {name!r}. {hint(str(name), PRESETS)}Available: {', '.join(PRESETS)}.")
+    values = _read(PRESETS[name], "preset {}")
     for layer in (_read(from_file, f"{{}} in {str(config)!r}"), _read(flags, "--{}")):
         values = _over(values, layer)
     narrowed = frozenset({*from_file, *flags})
-    settings = Settings(narrowed=narrowed, **{name.replace("-", "_"): value for name, value in values.items()})
+    settings = Settings(narrowed=narrowed, **{option.replace("-", "_"): value for option, value in values.items()})
     _require_consistent(settings)
     return settings
 
@@ -454,12 +453,6 @@ def _require_consistent(settings: Settings) -> None:
     for conflict, options, reason in conflicts:
         if conflict:
             raise LLPBenchError(f"{options} cannot be combined, because {reason}. Leave one out.")
-
-
-def _preset(name: Any) -> dict[str, Any]:
-    if not isinstance(name, str) or name not in PRESETS:
-        raise LLPBenchError(f"unknown preset {name!r}. {hint(str(name), PRESETS)}Available: {', '.join(PRESETS)}.")
-    return PRESETS[name]
 
 
 def _load(config: Path) -> dict[str, Any]:

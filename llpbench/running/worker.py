@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from llpbench.core.cell import Environment, Epoch
-from llpbench.core.text import LOG, one_line
+from llpbench.core.text import LOG, duration, one_line
 from llpbench.running.channel import Child, ChildDied, Parent
 from llpbench.running.executors import LogHandler, Message, Outcome, Warned
 from llpbench.running.schedule import Ended, Job, Limit, RunCell
@@ -67,7 +67,9 @@ class Worker:
                 on_message(message)
         except TimeoutError:
             self.end()
-            return limit.timed_out if time.monotonic() < budget_end else Ended("stopped")
+            if time.monotonic() >= budget_end:
+                return Ended("stopped")
+            return Ended("timed-out", f"took longer than {duration(limit.timeout)}. Use a longer --cell-timeout.")
         except ChildDied as died:
             self.end()
             return _end_of(died)

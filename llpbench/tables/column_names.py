@@ -75,6 +75,12 @@ def column_of(frame: pd.DataFrame, name: str, path: Path, role: str = "") -> pd.
     return frame.iloc[:, known.index(column)]
 
 
+def require_distinct(names: Sequence[str], owner: str) -> None:
+    """Raise `DataError` if a name is repeated. `owner` of the columns is part of the message: `dataset 'credit'`."""
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise DataError(f"{owner} has two columns called {repeated[0]!r}. Rename one of them.")
+
+
 def place_of(table: pd.DataFrame | pd.Series, row: int) -> str:
     """Return the line of a row in its text, in which the first line is 1; in other files its number.
 

@@ -26,7 +26,7 @@ from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
 
 from llpbench.core.errors import DataError, LLPBenchError, warn
 from llpbench.core.text import one_line, plural
-from llpbench.tables.column_names import column_of, csv_line, place_of, plain
+from llpbench.tables.column_names import column_of, csv_line, place_of, plain, require_distinct
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
 from llpbench.tables.number_text import MISSING, NumberText
 from llpbench.tables.table_sources import HEAD, TableSource, sheet_as_csv
@@ -343,8 +343,7 @@ def _kind(column: pd.Series) -> str:
 def _different(names: Sequence[str], path: Path) -> list[str]:
     """Return the names of all columns, also of those without one. Raises `DataError` if a name is repeated."""
     found = [name or f"Unnamed: {place}" for place, name in enumerate(names)]
-    if repeats := sorted({name for name in found if found.count(name) > 1}):
-        raise DataError.of(path, f"has two columns called {repeats[0]!r}. Rename one of them.")
+    require_distinct(found, f"file {str(path)!r}")
     return ["index" if name == "__index_level_0__" and "index" not in found else name for name in found]
 
 

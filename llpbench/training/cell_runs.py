@@ -25,7 +25,6 @@ from llpbench.core.files import replace_file
 from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Method
 from llpbench.core.metrics import holdout_criteria
-from llpbench.core.ranges import read_params
 from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, ROUNDING, CriterionResult, Record, Status
 from llpbench.core.registry import ENCODERS, METHODS, load_plugin
 from llpbench.core.seeding import generator
@@ -47,6 +46,7 @@ from llpbench.training.device import (
 from llpbench.training.judging import full_verdict, judge
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained, Pretrainer
+from llpbench.training.specification import method_of
 from llpbench.training.stamp import Predicted, SeedResult, cell_facts
 
 _OnEpoch = Callable[[Epoch], None] | None
@@ -69,9 +69,8 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
     `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input of all seeds) are raised.
     """
     with at_work(cell, environment) as machine:
-        declared = METHODS.get(cell.method)
         with restored(f"method {cell.method}"):
-            method = declared(read_params(declared.Params, cell.params, owner=cell.method))
+            method = method_of(cell)
         facts = cell_facts(cell)  # before training, which later edits of the sources do not affect
         clock = time.perf_counter()
         tasks, results = dict[int, Task](), list[SeedResult]()
@@ -88,7 +87,7 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
                 Machine().reset_peak_memory()
                 with restored(f"method {cell.method}"):
                     # a new object: state of one seed would leak, since its training rows are test rows of another
-                    results.append(fit_direct(declared(method.params), seed, task))
+                    results.append(fit_direct(method_of(cell), seed, task))
         elif tasks:
             keep = environment.predictions is not None
             machine, most, pretrain = prepared(cell, tasks, environment, machine, on_epoch)
@@ -235,7 +234,7 @@ def _train_together(
     keep: bool,
 ) -> list[SeedResult]:
     assert cell.protocol is not None
-    if found := course_faults(method):
+    if found := [*course_faults(method)]:
         raise ValueError("; ".join(found))
     started = pretrain(list(tasks)) if pretrain else {}
     machine.reset_peak_memory()

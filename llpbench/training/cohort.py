@@ -197,7 +197,7 @@ def _fixed(method: Method, network: nn.Module) -> dict[str, bytes]:
 
 
 def require_equal(methods: Iterable[Method], networks: Iterable[nn.Module]) -> None:
-    """Raise `ValueError` if members, which all train with the first one's method and modules, differ in more."""
+    """Raise `ValueError` if members, which all train with the method and modules of the first, differ in more."""
     first, *others = map(_fixed, methods, networks)
     if apart := sorted({name for each in others for name, _ in each.items() ^ first.items()}):
         raise ValueError(f"members that train together must agree in {', '.join(apart)}. Use buffers for these.")

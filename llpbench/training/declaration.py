@@ -26,12 +26,8 @@ def faults(entry: Entry, *, formal: bool = False) -> list[str]:
     return [*formalities, *_hooks(declared), *_supervision(entry), *_hyperparameters(declared)]
 
 
-def course_faults(method: Method) -> list[str]:
-    """Return the faults in the stages and phases of a method, which may depend on its hyperparameters."""
-    return [*_course(method)]
-
-
-def _course(method: Method) -> Iterator[str]:
+def course_faults(method: Method) -> Iterator[str]:
+    """Yield the faults in the stages and phases of a method, which may depend on its hyperparameters."""
     stages, phases = method.stages, method.phases
     for what, parts, kind in (("stages", stages, Stage), ("phases", phases, Phase)):
         if not (isinstance(parts, tuple) and parts and all(isinstance(part, kind) for part in parts)):

@@ -12,8 +12,7 @@ import io
 import json
 import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,7 @@ from torch import Tensor
 from llpbench.blocks.pretraining import Pretraining, PretrainingParams
 from llpbench.core.bags import Task
 from llpbench.core.cell import Cell, Epoch
-from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import replace_file
+from llpbench.core.files import explained_failure, replace_file
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.ranges import read_params
 from llpbench.core.registry import ENCODERS
@@ -68,17 +66,18 @@ class Pretrainer:
         if folder is None:
             return self.compute(tasks)
         files = {seed: folder / f"{_key(self.cell, seed, task)}.pt" for seed, task in tasks.items()}
-        with _file_errors(folder):
+        unsaved = f"pretrained weights cannot be saved in {str(folder)!r}"
+        with explained_failure(unsaved):
             folder.mkdir(parents=True, exist_ok=True)
             # cells that share weights wait here until the first of them has computed the weights
             lock = FileLock(min(files.values()).with_suffix(".lock"))
             lock.acquire()
         try:
-            with _file_errors(folder):
+            with explained_failure(unsaved):
                 stored = {seed: _read(file) for seed, file in files.items()}
             missing = {seed: tasks[seed] for seed, weights in stored.items() if weights is None}
             computed = self.compute(missing) if missing else {}
-            with _file_errors(folder):
+            with explained_failure(unsaved):
                 for seed, weights in computed.items():
                     _write(files[seed], weights)
         finally:
@@ -104,16 +103,6 @@ class Pretrainer:
             for number, seed in enumerate(group):
                 pretrained[seed] = Pretrained({name: v[number].clone() for name, v in weights.items()}, seconds)
         return pretrained
-
-
-@contextmanager
-def _file_errors(folder: Path) -> Iterator[None]:
-    """Convert an `OSError` into an `LLPBenchError` of one line."""
-    try:
-        yield
-    except OSError as error:
-        told = f"pretrained weights cannot be saved in {str(folder)!r}: {error.strerror or error}"
-        raise LLPBenchError(f"{told}. Choose another --out.") from error
 
 
 def _key(cell: Cell, seed: int, task: Task) -> str:

@@ -72,6 +72,12 @@ def make_cell(
     )
 
 
+def method_of(cell: Cell) -> Any:
+    """Return the method of a cell, with the cell's hyperparameters."""
+    declared = METHODS.get(cell.method)
+    return declared(read_params(declared.Params, cell.params, owner=cell.method))
+
+
 def configuration(cell: Cell) -> str:
     """Return the differences from the default configuration as text, such as `hidden=128, learning_rate=0.0003`."""
     texts = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in changed(cell).items()}

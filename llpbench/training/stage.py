@@ -57,7 +57,9 @@ class StageRun:
         self.selection = Selection(len(active), patience, self.theta, cohort.regimes, ramp=ramp)
         self.judged = stage.judged and cohort.average is None
         """whether criteria are computed after each epoch"""
-        self.average = self._averaged()
+        average, is_last = cohort.average, stage == self.method.stages[-1]
+        steps = cohort.steps(stage)
+        self.average = _AveragedWeights(average.kind, self.epochs, steps, self.theta) if average and is_last else None
         """average of this stage's weights; None except in the last stage of training without validation"""
         self._cold = True
         """whether the next step includes compilation and other one-time work"""
@@ -177,12 +179,6 @@ class StageRun:
     def weights(self) -> Weights:
         """Return the weights of the members in the stack."""
         return self.cohort.weights(self.theta.detach(), self.slots, self.state.buffers)
-
-    def _averaged(self) -> _AveragedWeights | None:
-        average = self.cohort.average
-        if average is None or self.stage != self.method.stages[-1]:
-            return None
-        return _AveragedWeights(average.kind, self.epochs, self.cohort.steps(self.stage), self.theta)
 
     def _optimisers(self) -> list[AdamW]:
         members = [self.cohort.members[number].method for number in self.slots.tolist()]

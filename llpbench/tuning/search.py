@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from llpbench.core.cell import Tuning
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import replace_file
+from llpbench.core.files import explained_failure, replace_file
 from llpbench.core.global_state import quiet
 from llpbench.core.seeding import sequence
 from llpbench.tuning.space import Space, architecture
@@ -73,20 +74,18 @@ class Search:
         self._asked: list[optuna.Trial] = []
         if self._path is None:
             return
-        try:
+        with explained_failure(f"search {str(self._path)!r} cannot be saved"), suppress(FileNotFoundError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            stored = json.loads(self._path.read_bytes())
-            if stored["code"] == code and instead in ("", stored["instead"]):
-                self._origin = code, stored["instead"]
-                self._rounds = [[_Made(*made) for made in together] for together in stored["rounds"]]
-                self.made  # noqa: B018  (raises)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise _unkept(self._path, error) from error
-        except (ValueError, KeyError, TypeError) as error:
-            told = f"search {str(self._path)!r} is damaged"
-            raise LLPBenchError(f"{told}. Delete it to start the search over.") from error
+            content = self._path.read_bytes()
+            try:
+                stored = json.loads(content)
+                if stored["code"] == code and instead in ("", stored["instead"]):
+                    self._origin = code, stored["instead"]
+                    self._rounds = [[_Made(*made) for made in together] for together in stored["rounds"]]
+                    self.made  # noqa: B018  (raises)
+            except (ValueError, KeyError, TypeError) as error:
+                told = f"search {str(self._path)!r} is damaged"
+                raise LLPBenchError(f"{told}. Delete it to start the search over.") from error
 
     @property
     def made(self) -> list[Trial]:
@@ -123,10 +122,8 @@ class Search:
         self._rounds.append([_Made(asdict(trial), proposed.params) for trial, proposed in told])
         if self._path is not None:
             code, instead = self._origin
-            try:
+            with explained_failure(f"search {str(self._path)!r} cannot be saved"):
                 replace_file(self._path, json.dumps({"code": code, "instead": instead, "rounds": self._rounds}))
-            except OSError as error:
-                raise _unkept(self._path, error) from error
 
     def _study(self) -> optuna.Study:
         """Return a study in memory with all finished trials."""
@@ -161,11 +158,6 @@ class Search:
             distributions={name: _distribution(self._space.ranges[name]) for name in made.proposed},
             intermediate_values=reached,
         )
-
-
-def _unkept(path: Path, error: OSError) -> LLPBenchError:
-    reason = error.strerror or error
-    return LLPBenchError(f"search {str(path)!r} cannot be saved: {reason}. Choose another --out.")
 
 
 def _distribution(part: Any) -> FloatDistribution | CategoricalDistribution:

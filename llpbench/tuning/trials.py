@@ -15,17 +15,16 @@ from typing import Any
 import torch
 
 from llpbench.core.bags import Task
-from llpbench.core.cell import Cell, Epoch, Tuning
+from llpbench.core.cell import Epoch, Tuning
 from llpbench.core.criteria import Criterion
 from llpbench.core.global_state import restored
-from llpbench.core.ranges import read_params
-from llpbench.core.registry import METHODS
 from llpbench.core.text import fault
 from llpbench.training.cell_runs import fit_direct
 from llpbench.training.cohort import Outcome, Trainee, encoder_factory
 from llpbench.training.device import Machine, is_out_of_memory, remove_damaged
 from llpbench.training.population import Population
 from llpbench.training.pretrained import Pretrained
+from llpbench.training.specification import method_of
 from llpbench.tuning.search import Search, Trial
 
 _OnEpoch = Callable[[Epoch], None] | None
@@ -96,11 +95,14 @@ class Bench:
         half = len(trials) if damaged else (len(trials) + 1) // 2
         return [trial for part in (trials[:half], trials[half:]) if part for trial in self._train(part)]
 
+    def _method(self, trial: Trial) -> Any:
+        return method_of(replace(self.tuning.cell, params={**self.tuning.cell.params, **trial.params}))
+
     def _together(self, trials: Sequence[Trial], halving: _Halving) -> list[Outcome]:
         cell = self.tuning.cell
         assert cell.protocol is not None
         seed = self.tuning.seed
-        methods = [_method(cell, trial.params) for trial in trials]
+        methods = [*map(self._method, trials)]
         start = self.pretrain([seed])[seed].weights if self.pretrain else None
         members = [Trainee(seed, method, self.task, start) for method in methods]
         population = Population(members, encoder_factory(cell, methods[0].params.dropout), cell.protocol, self.machine)
@@ -110,7 +112,7 @@ class Bench:
         """Fit a direct method and judge it on the validation rows."""
         clock = time.perf_counter()
         with restored(f"method {self.tuning.cell.method}"):
-            result = fit_direct(_method(self.tuning.cell, trial.params), self.tuning.seed, self.task)
+            result = fit_direct(self._method(trial), self.tuning.seed, self.task)
         values = {name: one["validation"] for name, one in result.results.items()}
         seconds = time.perf_counter() - clock
         return replace(trial, status=result.status, reason=result.reason, values=self._values(values), seconds=seconds)
@@ -127,12 +129,6 @@ class Bench:
         """Return the criteria of the regime that have a value."""
         pairs = ((name, values.get(name)) for name in self.tuning.criteria)
         return {name: float(value) for name, value in pairs if value is not None and math.isfinite(value)}
-
-
-def _method(cell: Cell, params: Mapping[str, Any]) -> Any:
-    """Return the method of a cell with the hyperparameters of a trial."""
-    declared = METHODS.get(cell.method)
-    return declared(read_params(declared.Params, {**cell.params, **params}, owner=cell.method))
 
 
 class _Halving:

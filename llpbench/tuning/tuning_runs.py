@@ -17,7 +17,6 @@ from llpbench.core.method import DirectMethod
 from llpbench.core.record import SCHEMA, Chosen, Status, TuningRecord
 from llpbench.core.registry import METHODS
 from llpbench.training.cell_runs import at_work, make_task, prepared
-from llpbench.training.device import Machine
 from llpbench.training.stamp import cell_facts
 from llpbench.tuning.search import Search, Trial
 from llpbench.tuning.trials import Bench, without_test
@@ -34,7 +33,12 @@ def run_tuning(
     folder = Path(environment.tuning) if environment.tuning else None
     with at_work(tuning.cell, environment) as machine:
         facts = cell_facts(tuning.cell)  # before training, which later edits of the files do not affect
-        bench = _bench(tuning, environment, machine, on_epoch)
+        cell, declared = tuning.cell, METHODS.get(tuning.cell.method)
+        whole = make_task(cell, tuning.seed, declared.supervision, environment.data_dir)
+        bench = Bench(tuning, without_test(whole, tuning), machine, on_epoch=on_epoch)
+        if not issubclass(declared, DirectMethod):
+            network = prepared(cell, {tuning.seed: whole}, environment, machine, on_epoch)
+            bench.machine, bench.most, bench.pretrain = network
         machine, task = bench.machine, bench.task
         facts["data"] = {"fingerprint": task.fingerprint, "manifest": task.manifest}
         code = json.dumps([facts["versions"], facts["numerics"], [*facts["data"].values()]], sort_keys=True)
@@ -43,18 +47,6 @@ def run_tuning(
     hardware, memory = machine.hardware(environment.threads, tuning.cell.precision), machine.peak_memory_mb()
     facts |= {"hardware": hardware, "memory_mb": None if memory is None else round(memory, 1)}
     return tuning_record(tuning, trials, facts)
-
-
-def _bench(
-    tuning: Tuning, environment: Environment, machine: Machine, on_epoch: Callable[[Epoch], None] | None
-) -> Bench:
-    cell, declared = tuning.cell, METHODS.get(tuning.cell.method)
-    whole = make_task(cell, tuning.seed, declared.supervision, environment.data_dir)
-    bench = Bench(tuning, without_test(whole, tuning), machine, on_epoch=on_epoch)
-    if issubclass(declared, DirectMethod):
-        return bench
-    bench.machine, bench.most, bench.pretrain = prepared(cell, {tuning.seed: whole}, environment, machine, on_epoch)
-    return bench
 
 
 def tuning_record(

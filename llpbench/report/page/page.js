@@ -31,17 +31,13 @@ function element(tag, { text = "", ...attributes } = {}, ...children) {
 
 // ---- the board ----------------------------------------------------------------------------------------------------
 
-function chosenBoard() {
-  return boards.find(({ id }) => id === at("board").value);
-}
-
 /** Shows the chosen board with its filters. */
 function render() {
-  const board = chosenBoard();
+  const board = boards.find(({ id }) => id === at("board").value);
   for (const other of boards) other.hidden = other !== board;
   const table = board.querySelector("table");
   const heads = [...table.tHead.rows[0].cells];
-  for (const [id, name] of [["dataset", "dataset"], ["size", "size"]]) offer(at(id), new Set(heads.map((cell) => cell.dataset[name])));
+  for (const name of ["dataset", "size"]) offer(at(name), new Set(heads.map((cell) => cell.dataset[name])));
   const [search, rows] = [at("search").value.trim().toLowerCase(), at("rows").value];
   for (const row of written(table)) {
     const wanted = rows === "all entries" || (rows ? row.dataset.rows === rows : !row.matches(".unranked"));
@@ -150,12 +146,6 @@ function follow() {
   }
 }
 
-function showPlots() {
-  for (const image of document.querySelectorAll("img[data-plot]")) {
-    image.src ||= `data:image/svg+xml,${encodeURIComponent(data.plots[image.dataset.plot])}`;
-  }
-}
-
 function start() {
   if (boards.length) {
     at("controls").hidden = false;
@@ -173,7 +163,9 @@ function start() {
     window.addEventListener("hashchange", follow);
   }
   follow();
-  showPlots();
+  for (const image of document.querySelectorAll("img[data-plot]")) {
+    image.src ||= `data:image/svg+xml,${encodeURIComponent(data.plots[image.dataset.plot])}`;
+  }
   document.documentElement.dataset.ready = "";
 }
 

@@ -67,7 +67,7 @@ def _differences(board: Board, name: str) -> Iterator[Drawing]:
         return
     closest = sorted(verdict.leads.items(), key=lambda lead: lead[1].points)[:_MOST_LINES]
     drawn = {entry: lead.times(-board.sign) for entry, lead in closest}
-    worse = [entry for entry, lead in verdict.leads.items() if lead.is_better]
+    worse = [entry for entry, lead in verdict.leads.items() if lead.is_significant and lead.points > 0]
     first = _labels(board)[board.ranked[0]].strip()
     names = _labels(board, longest=_LONGEST)
     figure, ax = layout.named_lines([names[entry] for entry in drawn])
@@ -159,7 +159,8 @@ def _time(board: Board, name: str) -> Iterator[Drawing]:
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2 else (1.0,), numticks=9))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set(xlabel=f"training time of a run ({'CPU ' if by_cpu else ''}seconds)", ylabel=f"mean {_metric_text(board)}")
+    ax.set_xlabel(f"training time of a run ({'CPU ' if by_cpu else ''}seconds)")
+    ax.set_ylabel(f"mean test {board.metric.title} × 100")
     _legend(panels.figure)
     leader = next((entry for entry in board.ranked if entry in entries), entries[0])
     yield _of_board(
@@ -218,7 +219,7 @@ def _bag_sizes(board: Board, name: str) -> Iterator[Drawing]:
         ax.set_xlim(-0.3, len(texts) - 0.7)
         ax.yaxis.grid(visible=True)
         ax.set_title(layout.shown(dataset, 26))
-    panels.label("rows of a bag", _metric_text(board))
+    panels.label("rows of a bag", f"test {board.metric.title} × 100")
     _legend(panels.figure)
     leader = next((entry for entry in board.ranked if entry in entries), entries[0])
     small, large = sized["bag_size"].min(), sized["bag_size"].max()
@@ -365,11 +366,6 @@ def _legend(figure: Figure) -> None:
     across = min(len(marks), int(WIDTH / (_CHARACTER * max(map(len, marks)) + 0.5)))
     figure.set_figheight(figure.get_figheight() + 0.2 * math.ceil(len(marks) / across))
     figure.legend([*marks.values()], [*marks], loc="outside lower center", ncols=across)
-
-
-def _metric_text(board: Board) -> str:
-    """Return the metric for an axis: `test AUC × 100`."""
-    return f"test {board.metric.title} × 100"
 
 
 def _of_board(board: Board, name: str, kind: str, figure: Figure, **facts: Any) -> Drawing:

@@ -20,7 +20,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.files import forget_stale, obstacle, replace_file
+from llpbench.core.files import explained_failure, forget_stale, obstacle, replace_file
 from llpbench.report.wording import NOTHING, clean
 
 WIDTH = 4.4
@@ -193,7 +193,7 @@ def named_lines(names: Sequence[str]) -> tuple[Figure, Axes]:
 def save(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
     """Write drawings as SVG. Raises `LLPBenchError` if `out` cannot be written."""
     plots: list[Plot] = []
-    try:
+    with explained_failure(f"plots cannot be written into {str(out)!r}"):
         out.mkdir(parents=True, exist_ok=True)
         with _default_look():
             for drawing in drawings:
@@ -202,10 +202,6 @@ def save(drawings: Iterable[Drawing], out: Path) -> list[Plot]:
                 plots.append(Plot(drawing.name, drawing.title, drawing.caption, _svg(drawing), *size))
                 replace_file(out / f"{drawing.name}.svg", plots[-1].svg)
         forget_stale(out, [f"{plot.name}.svg" for plot in plots])
-    except OSError as error:
-        raise LLPBenchError(
-            f"plots cannot be written into {str(out)!r}: {error.strerror or error}. Choose another --out."
-        ) from error
     return plots
 
 
@@ -244,13 +240,9 @@ def save_figure(draw: Callable[[], Figure], path: Path) -> None:
     content = file.getvalue()
     if path.suffix == ".svg":
         content = compacted(content.decode("utf-8")).encode()
-    try:
+    with explained_failure(f"plot {str(path)!r} cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, content)
-    except OSError as error:
-        raise LLPBenchError(
-            f"plot {str(path)!r} cannot be written: {error.strerror or error}. Choose another --out."
-        ) from error
 
 
 @contextmanager

@@ -266,7 +266,8 @@ class RayExecutor:
         megabytes = _LEAST_MEGABYTES
         while megabytes < (self._megabytes(job) or 0.0):
             megabytes *= 2
-        return min(megabytes, self._nodes.least_megabytes)
+        of_machines = (room.megabytes for room in self._nodes.rooms if room.megabytes)
+        return min(megabytes, min(of_machines, default=0.0))
 
 
 def _require_port(address: str) -> None:
