@@ -346,9 +346,8 @@ def _scores_table(runs: _Runs, name: str) -> _StudyTable:
                 figures.append(figure)
                 if figure.is_beyond:
                     flagged.append(f"{', '.join(row.labels)} on {code}: {figure}")
-            fields[Heading(code or dataset + " (own)" * (dataset in dict(columns)))].append(
-                _score_field(_digits(measure), theirs, score, figure)
-            )
+            own = " (own)" * (dataset in dict(columns))  # called like one of the paper's codes
+            fields[Heading(code or dataset + own)].append(_score_field(_digits(measure), theirs, score, figure))
     notes = {f"{_FLAG} Beyond two standard deviations": flagged, **runs.notes()}
     return _StudyTable(ReportTable(name, runs.title(), runs.caption(), [*fields.items()], notes), tuple(figures))
 

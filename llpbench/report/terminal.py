@@ -66,7 +66,7 @@ def render(leaderboards: Leaderboards, console: Console, yours: Collection[str] 
 
 
 def _warnings(boards: Sequence[Board], others: str) -> Iterator[tuple[str, str]]:
-    """Yield failures, runs without a value, stale runs and different data, each with its style; `others`: their place."""
+    """Yield failures, runs without a value, stale runs and different data, with styles; `others`: where more are."""
     for what in (words.FAILED, words.WITHOUT_VALUE, words.STALE_NOTE, words.DIFFERENT_DATA):
         style = "red" if what == words.FAILED else "yellow"
         distinct = [*dict.fromkeys(line for board in boards for line in board.notes[what])]
@@ -102,9 +102,8 @@ def _standing(board: Board, console: Console, yours: Collection[str]) -> Table:
     table = ReportTable("", "", "", columns)
     grid = _grid(table, range(len(columns)), console, above=sum(board.entries["role"][entries].isin(UNRANKED)))
     if hidden:
-        grid.add_row(
-            _text(f"   {plural(hidden, 'more method')} {'not shown' if yours else 'in index.html'}", console, "dim")
-        )
+        place = "not shown" if yours else "in index.html"
+        grid.add_row(_text(f"   {plural(hidden, 'more method')} {place}", console, "dim"))
     return grid
 
 

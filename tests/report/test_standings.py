@@ -299,6 +299,19 @@ RECORDS = [
 ]
 
 
+def test_tasks_with_more_seeds_do_not_count_more() -> None:
+    found = fine(RECORDS)
+    assert found.paired(Series({(0, 0): 6.0, (0, 1): 6.0, (1, 0): -4.0, (2, 0): 1.0})) == [1.0, 1.0]
+    assert found.paired(Series({(0, 0): 1.0, (0, 1): 3.0, (1, 0): 5.0})) == [3.0]
+    shared = {"a": (0.9, 0.8), "b": (0.7, 0.65)}
+    large = [record(name, auc, bag_size=256) for name, auc in (("a", 0.5), ("b", 0.8))]
+    found = fine([*(run for name, aucs in shared.items() for run in runs(name, *aucs)), *large])
+    (lead,) = comparisons(found).leads.values()
+    assert lead.points == pytest.approx((67.5 + 80) / 2 - (85 + 50) / 2)
+    assert not lead.has_interval
+    assert Standings.of(found).lines[["interval_low", "interval_high"]].isna().all(axis=None)
+
+
 def ranking(records: list[Record]) -> ReportTable:
     return make_report(records).robustness[0]
 

@@ -187,7 +187,9 @@ def test_study_reads_criteria_diagnostics_and_times_of_same_runs() -> None:
     assert field(table("training-time", [run]), "AD", "Pretrain").lines[1].startswith("1.50 ")
     shared = table("training-time", runs("dllp", 0.8, 0.8, **HERE))
     assert field(shared, "AD", "DLLP").lines[1] == "0.06 ± – (2)", "times that seeds share have no spread"
-    run["dataset"] = {**run["dataset"], "code": "BA"}
+    run["dataset"] = {**run["dataset"], "code": "BA"}  # of a plugin
+    assert len(field(table("fine-grained", [run]), "BA", "TabLLP-BDC").lines) == 1, "the number of the paper"
+    run["spec"] = {**run["spec"], "dataset": "bank_marketing"}
     assert field(table("fine-grained", [run]), "BA", "TabLLP-BDC").lines[1].startswith("90.00 ")
 
 
