@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import hashlib
 import logging
 import re
 import traceback
@@ -90,18 +89,6 @@ def _instead(error: AttributeError) -> str:
     names = (declared | {*dir(kind)}).difference(dir(tuple))
     why = "; no label of a row reaches a method" if "label" in (error.name or "") else ""
     return f". It has: {', '.join(sorted(name for name in names if not name.startswith('_')))}{why}."
-
-
-def slug(text: str, most: int = 60) -> str:
-    """Return a foreign text as part of a file name: lower-case letters, digits and hyphens.
-
-    A longer text is cut and ends in a hash of the whole text, so texts with the same beginning get different names.
-    """
-    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
-    if len(name) <= most:
-        return name
-    mark = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return f"{name[: most - len(mark) - 1].rstrip('-')}-{mark}"
 
 
 def duration(seconds: float) -> str:

@@ -20,7 +20,6 @@ from pandas import DataFrame, Series, concat, read_csv
 
 from llpbench.core.cell import Protocol
 from llpbench.core.criteria import CRITERIA, METRICS
-from llpbench.core.registry import DATASETS
 from llpbench.core.text import plural, some_of
 from llpbench.report import wording as words
 from llpbench.report.boards import REFERENCE
@@ -365,16 +364,26 @@ def _score_field(digits: int, theirs: tuple[float, float] | None, score: Any, fi
     return Field(tuple(lines) or (words.NOTHING,))
 
 
+_PAPERS = {
+    "AD": "adult",
+    "BA": "bank_marketing",
+    "CA": "california",
+    "CR": "credit",
+    "EL": "electricity",
+    "ML": "movielens_1m",
+    "RO": "road_safety",
+}
+"""The paper's public datasets by its codes."""
+
+
 def _columns(codes: Sequence[str], runs: DataFrame) -> list[tuple[str, str]]:
     """Return (code, dataset) of the columns: the paper's in its order, then other datasets with runs.
 
     Only the paper's datasets have a code. Recorded ones may be those of older versions, or of plugins.
     """
-    ours = (entry for entry in DATASETS.entries() if entry.module.startswith("llpbench."))
-    names = {entry.facts["code"]: entry.name for entry in ours if entry.facts.get("code")}
-    known = {name: code for code, name in names.items()}
-    others = sorted({*runs["dataset"]} - {names.get(code) for code in codes})
-    return [*((code, names.get(code, "")) for code in codes), *((known.get(name, ""), name) for name in others)]
+    others = sorted({*runs["dataset"]} - {_PAPERS.get(code) for code in codes})
+    known = {name: code for code, name in _PAPERS.items()}
+    return [*((code, _PAPERS.get(code, "")) for code in codes), *((known.get(name, ""), name) for name in others)]
 
 
 def _robustness_table(runs: _Runs, name: str) -> _StudyTable:

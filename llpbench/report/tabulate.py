@@ -7,7 +7,9 @@ loses its rank because another method ran on more tasks or seeds. Floors are ran
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +24,7 @@ from pandas import DataFrame, MultiIndex, Series, concat, isna
 from llpbench.core.cell import NATURAL, bagging_text, is_without_labels
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS, Criterion, Metric
 from llpbench.core.record import Record, TuningRecord
-from llpbench.core.text import plural, slug
+from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.boards import ENTRY, RUN, Board, entry_label
 from llpbench.results.frame import MEASURES, NO_PROTOCOL, NO_STALE_RUNS, configuration, items, settings, shown, tidy
@@ -161,7 +163,7 @@ class Leaderboards:
 
 
 def _name_of(board: Board, boards: Sequence[Board]) -> str:
-    name = f"{_SHORT[board.criterion.name]}-{slug(board.bagging)}"
+    name = f"{_SHORT[board.criterion.name]}-{_slug(board.bagging)}"
     others = [
         other
         for other in boards
@@ -172,7 +174,7 @@ def _name_of(board: Board, boards: Sequence[Board]) -> str:
     if not others or (board.protocol is not None and is_largest):
         return name
     protocol = "-".join(f"{key[:1]}{value}" for key, value in (board.protocol or {}).items())
-    return f"{name}-{slug(protocol or 'direct')}"
+    return f"{name}-{_slug(protocol or 'direct')}"
 
 
 def _runs(frame: DataFrame, records: Mapping[str, Record], metric: str) -> DataFrame:
@@ -447,3 +449,15 @@ def _differing(names: Sequence[Hashable], parts: Sequence[set[str]]) -> list[set
     for name, members in zip(names, parts, strict=True):
         shared[name] = shared.get(name, members) & members
     return [members - shared[name] for name, members in zip(names, parts, strict=True)]
+
+
+def _slug(text: str, most: int = 60) -> str:
+    """Return a foreign text as part of a file name: lower-case letters, digits and hyphens.
+
+    A longer text is cut and ends in a hash of the whole text, so texts with the same beginning get different names.
+    """
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
+    if len(name) <= most:
+        return name
+    mark = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{name[: most - len(mark) - 1].rstrip('-')}-{mark}"

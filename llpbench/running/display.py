@@ -104,7 +104,7 @@ class Display:
         """Add the records of a job."""
         verdict, reason = _in_short(records)
         failed = sum(record["status"] != "ok" for record in records)
-        self._ended(job, len(records), failed, verdict, "; ".join(filter(None, (auc_text(records), reason))))
+        self._ended(job, len(records), failed, verdict, "; ".join(filter(None, (_auc_text(records), reason))))
 
     def search_finished(self, job: Job, record: TuningRecord, more: int) -> None:
         """Add the result of a search. `more` runs follow from it."""
@@ -142,7 +142,7 @@ def _choices(record: TuningRecord) -> str:
     return "; ".join(parts)
 
 
-def auc_text(records: Iterable[Record]) -> str:
+def _auc_text(records: Iterable[Record]) -> str:
     """Return mean and deviation over seeds by fine-grained validation, `AUC 88.1 ± 0.2`; "" without a test AUC."""
     values = [value for record in records if (value := value_of(record, "auc", "auc")) is not None]
     spread = f" ± {stdev(values):.1f}" if len(values) > 1 else ""

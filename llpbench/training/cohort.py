@@ -196,13 +196,6 @@ def _fixed(method: Method, network: nn.Module) -> dict[str, bytes]:
     return found
 
 
-def require_equal(methods: Iterable[Method], networks: Iterable[nn.Module]) -> None:
-    """Raise `ValueError` if members, which all train with the method and modules of the first, differ in more."""
-    first, *others = map(_fixed, methods, networks)
-    if apart := sorted({name for each in others for name, _ in each.items() ^ first.items()}):
-        raise ValueError(f"members that train together must agree in {', '.join(apart)}. Use buffers for these.")
-
-
 class Cohort:
     """Members that train together, with their outcomes so far."""
 
@@ -231,7 +224,7 @@ class Cohort:
         self.method: Method = self.members[0].method
         self.schema = tasks[0].schema
         networks = [_build_network(member, build_encoder, purpose) for member in self.members]
-        require_equal((member.method for member in self.members), networks)
+        self.require_equal((member.method for member in self.members), networks)
         self.stack = Stack(networks, device)
         self.map = MemberMap(self.stack.template, self.method)
         self.outcomes = [Outcome() for _ in members]
@@ -268,6 +261,13 @@ class Cohort:
             if len({*(values := [getattr(member.method.params, name) for member in members])}) > 1
             or name not in ("learning_rate", "weight_decay")  # mostly for the optimiser alone
         }
+
+    @staticmethod
+    def require_equal(methods: Iterable[Method], networks: Iterable[nn.Module]) -> None:
+        """Raise `ValueError` unless members, which all train with the method and modules of the first, have equal ones."""
+        first, *others = map(_fixed, methods, networks)
+        if apart := sorted({name for each in others for name, _ in each.items() ^ first.items()}):
+            raise ValueError(f"members that train together must agree in {', '.join(apart)}. Use buffers for these.")
 
     def weights(
         self, theta: Tensor, slots: Tensor, buffers: dict[str, Tensor], modules: tuple[str, ...] = ("",)

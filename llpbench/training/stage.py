@@ -26,7 +26,7 @@ from llpbench.core.method import Method, Now, Phase, Stage
 from llpbench.core.model import Network
 from llpbench.core.record import CPU_TRAIN
 from llpbench.core.text import LOG, one_line
-from llpbench.training.cohort import Cohort, Rungs, require_equal
+from llpbench.training.cohort import Cohort, Rungs
 from llpbench.training.objective import OfMember, Weights, after_step_at, encoding, explained, log_proba
 from llpbench.training.selection import Selection
 from llpbench.training.stack import AdamW
@@ -117,7 +117,7 @@ class StageRun:
                 values[number] = torch.as_tensor(targets, dtype=torch.float32, device=self.device)
                 known[number] = True
         methods = (self.method, *(self.cohort.members[number].method for number in self.slots.tolist()))
-        require_equal(methods, repeat(self.cohort.stack.template))  # all train with the first
+        self.cohort.require_equal(methods, repeat(self.cohort.stack.template))  # all train with the first
 
     def plan(self, epoch: int) -> EpochPlan:
         """Return the random draws of all steps of an epoch, and advance the members' random streams."""

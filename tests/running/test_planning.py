@@ -24,7 +24,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
 from llpbench.results.journal import Contents
 from llpbench.results.merging import journal_files
-from llpbench.running.display import Display, auc_text
+from llpbench.running.display import Display, _auc_text
 from llpbench.running.estimates import FACTOR, Estimator, _timings_of, estimate_text
 from llpbench.running.obstacles import Obstacle, Resolved, obstacles, resolver
 from llpbench.running.planning import Plan, Planned, expand
@@ -429,6 +429,6 @@ def test_plain_display_escapes_markup() -> None:
 
 def test_cell_score_is_mean_over_labelled_seeds() -> None:
     coarse = record("dllp", aucs={"mpiou": 0.8, "l1": 0.8})
-    assert auc_text([coarse]) == auc_text([failed()]) == auc_text([]) == ""
-    assert auc_text([*runs("dllp", 0.881), failed(seed=1)]) == "AUC 88.1"
-    assert auc_text(runs("dllp", 0.8, 0.9)) == "AUC 85.0 ± 7.1"
+    assert _auc_text([coarse]) == _auc_text([failed()]) == _auc_text([]) == ""
+    assert _auc_text([*runs("dllp", 0.881), failed(seed=1)]) == "AUC 88.1"
+    assert _auc_text(runs("dllp", 0.8, 0.9)) == "AUC 85.0 ± 7.1"
