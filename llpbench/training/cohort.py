@@ -264,7 +264,7 @@ class Cohort:
 
     @staticmethod
     def require_equal(methods: Iterable[Method], networks: Iterable[nn.Module]) -> None:
-        """Raise `ValueError` unless members, which all train with the method and modules of the first, have equal ones."""
+        """Raise `ValueError` unless all have the method and modules of the first, with which they train."""
         first, *others = map(_fixed, methods, networks)
         if apart := sorted({name for each in others for name, _ in each.items() ^ first.items()}):
             raise ValueError(f"members that train together must agree in {', '.join(apart)}. Use buffers for these.")
