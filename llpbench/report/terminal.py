@@ -59,8 +59,10 @@ def render(leaderboards: Leaderboards, console: Console, yours: Collection[str] 
         for board in others:
             if not board.has_labels:
                 say(board.headline)
+    elif yours:
+        say("None of your runs counts, so there is no board.")
     else:
-        say(words.NO_RUNS if not (boards or yours) else words.caption("no_results"))
+        say(words.caption("no_results") if boards else words.NO_RUNS)
     for text, style in _warnings(shown[:1] or boards, "not shown" if yours else "in index.html"):
         say(text, style)
 

@@ -382,9 +382,11 @@ def settle(records: Sequence[Record], *, of_any_data: bool = False) -> list[Reco
 
 def _first(kept: Sequence[Record], records: Sequence[Record]) -> Record:
     """Return the one of the kept records whose results came first among all records of the run."""
-    pairs = (
-        (one, each) for one in records for each in kept if (_code(one), one["data"]) == (_code(each), each["data"])
-    )
+
+    def context(record: Record) -> tuple[Any, ...]:
+        return _code(record), record["data"], record["status"]
+
+    pairs = ((one, each) for one in records for each in kept if context(one) == context(each))
     return next(each for one, each in pairs if contains(each["results"], one["results"]))
 
 

@@ -63,7 +63,8 @@ def test_disputed_results_are_kept_flagged_and_count_by_preference_only(tmp_path
             assert chosen.disputes == []
             assert {run["results"]["auc"]["test"]["auc"] for run in chosen.counting.values()} == {0.9, auc}
     again = journal(tmp_path / "c", record("a", 0.8, finished="2026-01-03T00:00:00+00:00"))
-    chosen = merge([first, planted, again], "first")
+    early = journal(tmp_path / "d", failed("a", finished="2025-12-31T00:00:00+00:00"))
+    chosen = merge([early, first, planted, again], "first")
     assert 0.99 not in {run["results"]["auc"]["test"]["auc"] for run in chosen.counting.values()}
     merge_into(tmp_path / "out", [first, planted])
     contents = Contents.read(out := tmp_path / "out" / FILE)
