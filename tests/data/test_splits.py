@@ -142,6 +142,13 @@ def test_constant_column_becomes_exactly_0() -> None:
     assert np.isfinite(np.square(Scaler(numbers, nothing, ())(numbers + 1e30, nothing).numeric)).all()
 
 
+def test_new_gaps_count_as_the_mean_unless_training_had_some() -> None:
+    nothing = np.zeros((2, 0), np.int64)
+    scaled = Scaler(np.array([[1.0, 5], [3, np.nan]]), nothing, ())(np.full((2, 2), np.nan), nothing)
+    np.testing.assert_array_equal(scaled.missing, [[False, True]] * 2)
+    np.testing.assert_array_equal(scaled.numeric, 0.0)
+
+
 def test_normalisation_uses_rows_of_training_bags_only(table: Table) -> None:
     assignment = assign_bags(table, "random", 5, 0)
     outside = np.setdiff1d(np.arange(60), assignment.train)
