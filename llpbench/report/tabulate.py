@@ -155,10 +155,15 @@ class Leaderboards:
             if board is not None:
                 boards.append(board)
                 direct |= {group} if board.protocol is None and not is_without_labels(board.bagging) else set()
+        bags_only = [board for board in boards if is_without_labels(board.bagging)]
         return cls(
-            tuple(board for board in boards if not is_without_labels(board.bagging)),
+            tuple(board for board in boards if board not in bags_only),
             _origin([*runs.values()]),
-            tuple(board for board in boards if is_without_labels(board.bagging) and board.criterion.regime == "coarse"),
+            tuple(
+                replace(board, entries=board.entries.assign(rank=None))
+                for board in bags_only
+                if board.criterion.regime == "coarse"
+            ),
         )
 
 

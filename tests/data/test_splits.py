@@ -16,7 +16,7 @@ from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS, register_bagging
 from llpbench.core.tables import Table
-from llpbench.data.baggings import column_keys, format_bagging, parse_bagging, standardised
+from llpbench.data.baggings import column_keys, format_bagging, grouped, parse_bagging, standardised
 from llpbench.data.frames import table_from_frame
 from llpbench.data.loading import load_table
 from llpbench.data.splits import PARTS, TableFacts, _limited, _split_bags, _split_rows, assign_bags, require_possible
@@ -277,6 +277,13 @@ def test_natural_bags_have_every_row_once_and_one_key_each() -> None:
     task = build_task(table, assignment)
     assert task.train.sizes.min() < task.train.sizes.max()
     assert task.schema.rows_per_step == round(2 * task.train.sizes.mean())
+
+
+def test_missing_keys_are_one_key() -> None:
+    nan = np.nan
+    keys = np.array([[1, nan], [2, nan], [1, nan], [1, 0], [2, nan], [nan, 0], [1, 0], [nan, 0]])
+    assert grouped(np.arange(8), keys).tolist() == [[3, 6], [0, 2], [1, 4], [5, 7]]
+    assert grouped(np.arange(4), keys[:4, 1]).tolist() == [[3, -1, -1], [0, 1, 2]]
 
 
 def test_max_bags_selects_nested_training_bags_only() -> None:

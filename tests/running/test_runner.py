@@ -22,6 +22,7 @@ from bench import PLUGIN, LLPBench, arguments, as_they_were, make_settings, star
 from factory import make_record
 from rich.console import Console
 
+from llpbench import load_results
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
@@ -426,6 +427,16 @@ def test_dataset_without_labels_is_trained_and_judged_by_bags(llpbench: LLPBench
     assert page.index("| bag-mean-linear ") < page.index("| bag-share (floor) ")
     shown = (out / "index.html").read_text(encoding="utf-8")
     assert re.search("<h2>[^<]*given bags[^<]*</h2>", shown)
+    results = load_results(out)
+    board, scores = results.leaderboard(), results.scores
+    assert [*board["method"]] == [*results.leaderboard("l1")["method"]] == ["bag-mean-linear", "dllp", "bag-share"]
+    assert {*board["metric"]} == {"mpiou"}
+    assert board["rank"].isna().all()
+    assert {*zip(scores["criterion"], scores["metric"], strict=True)} == {("mpiou", "mpiou"), ("l1", "l1")}
+    assert "bag-mean-linear" in repr(results)
+    assert results.plot("time").figure.axes
+    with pytest.raises(LLPBenchError, match="mpiou 'given'"):
+        results.plot("time", bagging="ordered")
 
 
 @pytest.fixture
