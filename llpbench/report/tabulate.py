@@ -103,7 +103,7 @@ class Leaderboards:
         return names
 
     def groups(self) -> list[dict[str, Board]]:
-        """Return boards of the same bagging and protocol by criterion, groups with most runs first.
+        """Return boards of the same bagging and protocol by criterion, groups with most successful runs first.
 
         Boards with a limited number of bags come last.
         """
@@ -113,12 +113,12 @@ class Leaderboards:
 
         def order(group: Mapping[str, Board]) -> tuple[bool, int]:
             board = next(iter(group.values()))
-            return board.max_bags is not None, -len(board.runs)
+            return board.max_bags is not None, -int((board.runs["status"] == "ok").sum())
 
         return sorted(groups.values(), key=order)
 
     def headline_boards(self, most: int | None = 2) -> list[Board]:
-        """Return the boards without labels of rows, of the `most` groups with most runs."""
+        """Return the boards without labels of rows, of the first `most` groups."""
         groups = self.groups()[:most]
         return [group.get("mpiou", next(iter(group.values()))) for group in groups]
 

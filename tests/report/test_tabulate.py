@@ -46,6 +46,12 @@ def test_tasks_of_methods_without_epochs_keep_board_name() -> None:
     assert names_of(every[2:]) == ["fine-ordered"]
 
 
+def test_bags_with_most_results_come_first() -> None:
+    lost = [failed("a", bagging="random", seed=seed) for seed in range(3)]
+    first, last = Leaderboards.of([*lost, record("a")]).groups()
+    assert [[board.bagging for board in group.values()] for group in (first, last)] == [["ordered"] * 3, ["random"] * 3]
+
+
 def test_natural_keys_are_tasks_of_one_board() -> None:
     places = [("adult", "column:by=job+sex"), ("adult", "column:by=job"), ("credit", "column:by=city")]
     records = [
