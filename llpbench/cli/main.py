@@ -304,7 +304,7 @@ def _plan_rows(plan: Plan) -> Iterator[Sequence[str]]:
     from llpbench.training.specification import configuration  # torch
 
     for planned in plan.entries:
-        differs = configuration(planned.cell) if planned.tuning is None else ""
+        differs = configuration(planned.cell)
         name = f"{planned.tuning or planned.cell}{f' ({differs})' if differs else ''}"
         yield name, planned.state, *map(_seeds, (planned.done, planned.failed, [*planned.stale], planned.missing))
 
