@@ -13,7 +13,6 @@ Metrics are times 100.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -149,9 +148,9 @@ class Board:
         return [*self.tasks["title"]]
 
     @cached_property
-    def hardware(self) -> tuple[str, ...]:
+    def hardware(self) -> list[str]:
         """Devices of its runs, such as `NVIDIA H200 (cuda)`, sorted."""
-        return tuple(sorted({words.device_text(*json.loads(machine)[:2]) for machine in self.runs["machine"].unique()}))
+        return words.device_texts(self.runs["machine"])
 
     @property
     def uses_both(self) -> bool:

@@ -62,16 +62,15 @@ def _origin(runs: Sequence[Record]) -> dict[str, str]:
     of_code = {code["commit"][:10] + ", uncommitted changes" * bool(code["dirty"]) for code in codes if code["commit"]}
     commits = plural(len(of_code), "commit") if len(of_code) > _MOST_COMMITS else "; ".join(sorted(of_code))
     versions = sorted({str(code["version"]) for code in codes})
-    machines = [
-        (words.device_text(each.get("name"), each.get("device")), each) for each in (run["hardware"] for run in runs)
-    ]
-    devices = {f"{name}, {plural(each['threads'], 'thread')} a run" if each else name for name, each in machines}
-    return {
+    machines = [run["hardware"] for run in runs if run["hardware"]]  # those that failed early have none
+    devices = {f"{each['name']} ({each['device']}), {plural(each['threads'], 'thread')} a run" for each in machines}
+    facts = {
         "Runs": f"{len(runs):,}" + f" ({failed:,} failed)" * (failed > 0),
         "Code": f"llpbench {', '.join(versions)}{f' ({commits})' * bool(commits)}",
         "Libraries": ", ".join(used),
         "Hardware": "; ".join(sorted(devices)),
     }
+    return {heading: text for heading, text in facts.items() if text}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,7 @@ def protocol_text(protocol: Mapping[str, Any] | None) -> str:
     return ", ".join([*named, *(f"{key} {value}" for key, value in protocol.items() if key not in known)])
 
 
-def device_text(name: str | None, device: str | None) -> str:
-    """Return a device: `AMD EPYC (cpu)`. Runs that failed early have none."""
-    return f"{name} ({device})" if device else "none (failed before)"
+def device_texts(machines: Iterable[str]) -> list[str]:
+    """Return the devices of runs, such as `AMD EPYC (cpu)`, sorted. Runs that failed early have none."""
+    known = (json.loads(machine)[:2] for machine in {*machines})
+    return sorted({f"{name} ({device})" for name, device in known if device})
