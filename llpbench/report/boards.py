@@ -152,6 +152,11 @@ class Board:
         """Devices of its runs, such as `NVIDIA H200 (cuda)`, sorted."""
         return words.device_texts(self.runs["machine"])
 
+    @cached_property
+    def training(self) -> str:
+        """Its protocol in words, as its networks were trained."""
+        return words.protocol_text(self.protocol, {*self.runs["average"][self.runs["max_epochs"].notna()]})
+
     @property
     def uses_both(self) -> bool:
         """Whether some runs used a GPU and others a CPU."""
@@ -358,7 +363,7 @@ class Board:
         seeds = plural(numbers[-1], "seed")
         if numbers[0] != numbers[-1]:
             seeds = f"{numbers[0]} to {seeds} (varies by task and method)"
-        return " · ".join([words.protocol_text(self.protocol), encoders, seeds, *self.hardware])
+        return " · ".join([self.training, encoders, seeds, *self.hardware])
 
     def tasks_text(self) -> str:
         """Return notes on several classes, bags of different sizes and tasks that do not count."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import cast
 
@@ -174,6 +175,18 @@ def test_note_on_different_data() -> None:
     records = [record("a", seed=0), record("b", seed=0, data={"fingerprint": "other", "manifest": "other"})]
     found = [note.partition(":")[0] for note in fine(records).notes[DIFFERENT_DATA]]
     assert found == ["adult", "adult 64, seed 0"]
+
+
+def test_training_of_averaged_networks_is_that_of_their_average() -> None:
+    limits, own = {"300", "20"}, {"4"}
+
+    def numbers(*records: Record) -> set[str]:
+        return {*re.findall(r"\d+", fine(records).training)} - {str(PROTOCOL["bags_per_step"])}
+
+    averaged, direct = record("a", average="half:4"), record("c", encoder=None)
+    assert numbers(averaged) == numbers(averaged, direct) == own
+    assert numbers(averaged, record("b"), direct) == limits | own
+    assert numbers(record("b"), direct) == limits
 
 
 def test_origin_names_each_source_once() -> None:
