@@ -65,8 +65,6 @@ _SEARCH_START = re.compile(rb'\{"schema":\d+,"tuning":')
 
 Preference = Literal["newest", "first"]
 """Preferred result of a run with different ones."""
-Code = tuple[int, Mapping[str, str | None]]
-"""`numerics` and `versions` of a record."""
 
 
 @dataclass(frozen=True)
@@ -169,15 +167,17 @@ class Contents:
         return [dispute(records) for _, records in sorted(self.runs.items()) if len(records) > 1]
 
     @staticmethod
-    def is_older(one: Code, other: Code) -> bool:
-        """Return whether code is older: its engine or, for the same engine, the declared version of a part.
+    def is_older(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        """Return whether the code of a record is older: its engine or, for the same engine, a declared version.
 
-        Hashes have no order. If one part has a higher version and another a lower one, neither code is older.
+        Hashes have no order. If one part has a higher version and another a lower one, neither code is older. Of the
+        records only `numerics` and `versions` count.
         """
-        if one[0] != other[0]:
-            return one[0] < other[0]
-        pairs = [(one[1].get(part) or "", other[1].get(part) or "") for part in ("method", "encoder", "bagging")]
-        steps = {int(b) - int(a) for a, b in pairs if a.isdecimal() and b.isdecimal()}
+        if one["numerics"] != other["numerics"]:
+            return bool(one["numerics"] < other["numerics"])
+        parts = ("method", "encoder", "bagging")  # the version of a dataset is a hash
+        both = ([each["versions"].get(part) or "" for each in (one, other)] for part in parts)
+        steps = {int(new) - int(old) for old, new in both if old.isdecimal() and new.isdecimal()}
         return max(steps, default=0) > 0 and min(steps) >= 0
 
     def add(self, *records: Record | TuningRecord) -> None:
@@ -380,7 +380,7 @@ def settle(records: Sequence[Record], *, of_any_data: bool = False) -> list[Reco
     """
     if len(records) == 1:
         return [*records]
-    code = reduce(lambda one, other: one if Contents.is_older(other, one) else other, map(_code, records))
+    code = _code(reduce(lambda one, other: one if Contents.is_older(other, one) else other, records))
     current = [record for record in records if _code(record) == code]
     tables = [of for each in current if each["status"] == "ok" and (of := each["data"].get("fingerprint"))]
     kept: list[Record] = []
@@ -474,7 +474,7 @@ def _mixtures(records: Iterable[Record]) -> Iterator[str]:
         yield f"{method}: {plural(cells, 'cell')} with runs of different versions of {part}. Repeat the older runs."
 
 
-def _code(record: Record | TuningRecord) -> Code:
+def _code(record: Record | TuningRecord) -> tuple[int, dict[str, str | None]]:
     return record["numerics"], record["versions"]
 
 
@@ -514,7 +514,7 @@ def _newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
     if same and one["status"] != other["status"] and "ok" in (one["status"], other["status"]):
         counts = one if one["status"] == "ok" else other
     else:
-        counts = one if Contents.is_older(_code(other), _code(one)) else other
+        counts = one if Contents.is_older(other, one) else other
     gone = other if counts is one else one
     before = {*counts.get("former", ()), *gone.get("former", ()), *_chosen(gone)} - _chosen(counts)
     return {**counts, "former": sorted(before)} if before else counts

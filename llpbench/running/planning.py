@@ -237,8 +237,8 @@ def _require_not_newer(entries: Iterable[Planned]) -> None:
     """Raise `LLPBenchError` if newer code made a record that would be repeated: it would count again afterwards."""
     for one, seed in ((each, seed) for each in entries for seed in {*each.wanted}.intersection(each.stale)):
         cell, record = one.cell, one.records[seed]
-        today = NUMERICS, cell_versions(cell.method, cell.dataset, cell.bagging, cell.encoder)
-        if Contents.is_older(today, (record["numerics"], record["versions"])):
+        versions = cell_versions(cell.method, cell.dataset, cell.bagging, cell.encoder)
+        if Contents.is_older({"numerics": NUMERICS, "versions": versions}, record):
             raise LLPBenchError(
                 f"the journal has results of {cell.method} from newer code ({one.stale[seed]}). Install it, keep the "
                 "results (--keep-stale), or choose another --out."

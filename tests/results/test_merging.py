@@ -303,6 +303,9 @@ class TestCompare:
         console = Console(width=100, file=(out := StringIO()))
         render(found.leaderboards, console, yours=found.yours)
         assert "dllp (mlp), yours: 1 of 3 runs" in out.getvalue()
+        newer = record("dllp", 0.8, seed=1, versions={**mine["versions"], "method": "2"})
+        assert not compare(contents_of(mine), contents_of(*there, newer)).yours
+        assert compare(contents_of(newer), contents_of(*there)).yours == {mine["run"]}
         (difference,) = found.differences
         assert difference.startswith("dllp (mlp) minus bdc (mlp): -10.0, 1 seed, ")
 

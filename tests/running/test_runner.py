@@ -484,7 +484,7 @@ def test_runs_of_later_code_are_not_repeated(again, bench: Path, monkeypatch: py
     assert again("--keep-stale")[1].code == 0
 
 
-def test_older_version_of_method_does_not_repeat_runs_of_newer_one(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+def test_older_method_does_not_repeat_runs_of_newer_one(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
     edit(bench, '"quick-a", ', '"quick-a", version=2, ')
     again()
     before = records(bench)
