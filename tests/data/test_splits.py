@@ -111,6 +111,12 @@ def test_largest_bag_size_is_the_largest_that_works(rows: int) -> None:
     assert [is_possible(size) for size in (largest, largest + 1)] == [largest > 0, False]
 
 
+@pytest.mark.parametrize("size", [1, 1000])
+def test_missing_labels_are_told_before_sizes(size: int) -> None:
+    with pytest.raises(LLPBenchError, match=r"no labels of rows.*--baggings given"):
+        require_possible(TableFacts("counts", 100, 2, (), is_labelled=False), "ordered", size, None)
+
+
 @pytest.mark.parametrize(
     ("bagging", "message"),
     [
