@@ -1,10 +1,10 @@
 """What the campaigns under way show so far, against the published runs of the same datasets, bags and seeds.
 
-    python -m benchmarks.growing leaderboards/growing/averages.jsonl.xz
-    python -m benchmarks.growing leaderboards/growing/ramps.jsonl.xz
+    python -m benchmarks.growing leaderboards/growing/averages.jsonl.xz --version-1
     python -m benchmarks.growing leaderboards/growing/encoders.jsonl.xz
-    python -m benchmarks.growing leaderboards/growing/ensembles.jsonl.xz
-    python -m benchmarks.growing leaderboards/growing/tuned.jsonl.xz
+    python -m benchmarks.growing leaderboards/growing/ensembles.jsonl.xz --version-1
+    python -m benchmarks.growing leaderboards/growing/tuned.jsonl.xz --version-1
+    python -m benchmarks.growing leaderboards/growing/version-1.jsonl.xz
 
 Differences of test AUC x 100 with 95 % t intervals over datasets, for the judges (leaderboards/judges.toml) and for
 other datasets: each criterion, average, encoder, ensemble or search (hyperparameters by proportions) minus published
@@ -24,6 +24,8 @@ from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
 
 KEYS = ["method", "bagging", "dataset", "seed"]
+VERSION_1 = "leaderboards/growing/version-1.jsonl.xz"
+"""runs of tabllp-bdc and llp-vat whose patience counted during the ramp, too"""
 JUDGES = tomllib.loads(Path("leaderboards/judges.toml").read_text(encoding="utf-8"))["judges"]
 
 
@@ -43,11 +45,14 @@ def runs(*journals: str) -> pd.DataFrame:
 
 @click.command(help=__doc__)
 @click.argument("journal")
-def main(journal: str) -> None:
+@click.option("--version-1", "earlier", is_flag=True, help="compare tabllp-bdc and llp-vat with runs of version 1")
+def main(journal: str, earlier: bool) -> None:
     """Print the differences."""
-    new, old = runs(journal), runs("leaderboards/core", "published")
+    new = runs(journal)
+    old = runs("leaderboards/core", "published", *[VERSION_1] * earlier)
     plain = (old["numbers"] == "z") & (old["average"] == "") & (old["ensemble"] == 1) & (old["changed"] == "")
     old = old[plain & old["encoder"].isin(["mlp", None]) & old["max_epochs"].isin([100, float("nan")])]
+    old = old.drop_duplicates([*KEYS, "criterion"], keep="last")
     names = {
         "encoder": new["encoder"].where(new["encoder"].notna() & (new["encoder"] != "mlp"), ""),
         "ensemble": new["ensemble"].map(lambda number: f"ensemble of {number}" if number > 1 else ""),

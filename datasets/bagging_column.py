@@ -14,6 +14,4 @@ from llpbench.data.baggings import column_keys, grouped
 @register_bagging("column", version=1, keyed=True)
 def _column(table: Table, rows: IntArray, rng: Generator, *, by: tuple[str, ...]) -> IntArray:
     """Make a bag for each value of the key `by`: `column:by=native-country+education`. Key columns remain features."""
-    keys = [column_keys(table, rows, name) for name in by]
-    each = [np.unique(key, return_inverse=True)[1] for key in keys]  # as whole numbers, missing values are equal
-    return grouped(rows, np.column_stack(each))
+    return grouped(rows, np.column_stack([column_keys(table, rows, name) for name in by]))

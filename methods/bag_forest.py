@@ -131,6 +131,8 @@ def _grow_tree(
         feature, number = int(candidates[divided].feature[chosen]), int(candidates[divided].bin[chosen])
         bins = np.arange(features[feature].size)
         left = bins == number if features[feature].positions is None else bins <= number
+        if not features[feature].weights[-1]:  # no row of training is in the last bin: new ones go with most rows
+            left[-1] = 2 * np.count_nonzero(left[codes[feature, leaf == divided]]) > np.count_nonzero(leaf == divided)
         splits.append(_TreeSplit(divided, feature, left))
         new = len(splits)
         splits[-1].apply(leaf, codes, new)

@@ -3,7 +3,8 @@
     min over β of Σₖ (mₖ / mean m) ‖ p̄ₖ − β · meanᵢ xᵢ ‖² + strength ‖β‖²,  f(x) = β · x
 
 This is the oldest method of the field (ecological regression, Goodman 1953) and still a strong one. It assumes that a
-relation between bags also holds between rows.
+relation between bags also holds between rows. Values of f below 0.05 or above 0.95 are bent into [0, 1] (`as_proba`),
+so the probabilities of rare classes are too high.
 """
 
 from __future__ import annotations

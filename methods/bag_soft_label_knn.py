@@ -55,7 +55,7 @@ class _NearestBags:
         return proba
 
 
-@register_method("bag-soft-label-knn", version=1, reference="Musicant et al. 2007", family="classical", extra=True)
+@register_method("bag-soft-label-knn", version=2, reference="Musicant et al. 2007", family="classical", extra=True)
 class BagSoftLabelKNN(DirectMethod):
     """Mean proportions of the bags of the nearest training rows."""
 
@@ -63,11 +63,11 @@ class BagSoftLabelKNN(DirectMethod):
     params: _BagSoftLabelKNNParams
 
     def fit(self, train: BaggedRows, schema: Schema, rng: np.random.Generator) -> _NearestBags:
-        """Store the training rows."""
-        points = Points(train.rows, schema)
+        """Store the training rows in random order, because the search takes the first of equally near ones."""
+        points, order = Points(train.rows, schema), rng.permutation(len(train.bag_of_row))
         neighbours = min(self.params.neighbours, len(train.bag_of_row))
-        targets = train.proportions[train.bag_of_row]
-        return _NearestBags(points, _dense_if_narrow(points(train.rows)), targets, neighbours)
+        targets = train.proportions[train.bag_of_row[order]]
+        return _NearestBags(points, _dense_if_narrow(points(train.rows)[order]), targets, neighbours)
 
 
 def _dense_if_narrow(points: sparse.csr_array, most: int = 200) -> sparse.csr_array | FloatArray:

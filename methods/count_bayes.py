@@ -88,7 +88,9 @@ def _bayes_tables(codes: IntArray, sizes: list[int], q: FloatArray, smoothing: f
     tables = []
     for feature, size in zip(codes, sizes, strict=True):
         total = np.stack([np.bincount(feature, weight, size) for weight in q.T], axis=1) + smoothing
-        tables.append(np.log(np.maximum(total / np.maximum(total.sum(axis=0), _LEAST), _LEAST)))
+        table = np.log(np.maximum(total / np.maximum(total.sum(axis=0), _LEAST), _LEAST))
+        seen = np.bincount(feature, minlength=size) > 0  # smoothing alone would favour the rarer class
+        tables.append(np.where(seen[:, None], table, 0.0))
     return tables
 
 

@@ -7,7 +7,7 @@ corrections for the second term are available:
 
 - `form=leave-out` (NonClip, Busa-Fekete et al. 2025): the equation above, with the step's other bags.
 - `form=stream` (DSQ, Li, Chen, Javanmard & Mirrokni 2024): L = mean over bags of m_k |p_k - mean f|^2, minus mean
-  (m_k - 1) |F - pi|^2, with F a running mean of predictions.
+  (m_k - 1) |F - pi|^2, with F a mean of predictions.
 
 Differences from the published code:
 
@@ -15,7 +15,8 @@ Differences from the published code:
 - With B bags a step, `leave-out` shrinks f - pi by (B - 1) / B in expectation, because the mean of the other bags is
   noisy. AUC does not change, but probabilities do. `unshrink` predicts pi + (f - pi) B / (B - 1), and at least a
   thousandth of f, which avoids ties. Rows are normalised afterwards.
-- In `stream`, the running mean starts each epoch from the mean prediction of all training rows instead of 0.
+- In `stream`, F is no running mean, but `history` * mean of all training rows before the epoch + (1 - `history`) *
+  the step's mean.
 - The published running mean, decay * old + (1 - decay) * step's mean, passes only (1 - decay) of the gradient. With the
   published .99 this corrects almost nothing. Here the value is the same, but the gradient is that of the step's mean.
 - `history` 0 is the default of the published code. It corrects by the step's own mean, which overshoots.
@@ -47,7 +48,7 @@ class _DebiasedSquareParams(MethodParams):
     form: Annotated[str, Choice("leave-out", "stream")] = "leave-out"
     """source of the common offset: the step's other bags, or a running mean"""
     history: Annotated[float, Choice(0.0, 0.9, 0.99), When("form", "stream")] = 0.99
-    """decay of the running mean; 0 uses the step's own mean"""
+    """weight of the mean before the epoch; 0 uses the step's own mean"""
     unshrink: Annotated[bool, Choice(True, False), When("form", "leave-out")] = True
     """whether to stretch predictions away from the prior by B / (B - 1), with B bags a step"""
 

@@ -7,6 +7,7 @@ Rueping 2010. A bag is one example, its mean M_k. Its target is y_k = log(p_k / 
 [1/N, 1 - 1/N], and its tolerance is eps_k = epsilon / (p_k (1 - p_k)). The logit of a row is w . x + b.
 
 Avoid large tolerances: with epsilon = 0.1, the same logit for all rows is within the tolerance of all random bags.
+A bag of one class has a tolerance of about epsilon * N logits, so with `clip=rows` it hardly counts.
 
 Differences from the paper:
 

@@ -66,14 +66,14 @@ class PLOT(Method):
         told = bags.mask & known.unsqueeze(-1)
         targets = torch.where(told.unsqueeze(-1), bags.proportions.unsqueeze(-2), 0.0)
         log_proba, targets = (
-            self._mixed(model, bags, targets) if self.params.mixup else (model.log_proba(bags), targets)
+            self._mixed(model, bags, told, targets) if self.params.mixup else (model.log_proba(bags), targets)
         )
         return losses.masked_mean(_symmetric_loss(log_proba, targets, self.params.noise), told)
 
-    def _mixed(self, model: Model, bags: Bags, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log predictions and targets [bags, size, classes] of mixtures of two rows."""
+    def _mixed(self, model: Model, bags: Bags, told: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Return log predictions and targets [bags, size, classes] of mixtures of two rows, the second one `told`."""
         assert model.random is not None
-        partner = random_partner(bags.mask.flatten(), model.random)
+        partner = random_partner(told.flatten(), model.random)
         share = _folded_arcsine(model.random.uniform(*bags.mask.shape))[..., None]
         embeddings = model.network.encoder.embed(bags.rows)
         others = embeddings.flatten(0, 1)[partner].view_as(embeddings)

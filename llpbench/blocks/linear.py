@@ -426,7 +426,7 @@ def correction(
     if not _are_chosen_by_label(train, schema):
         return FlatterLogits()
     log_proba = np.empty((len(train.bag_of_row), len(train.prior)))
-    odd = np.arange(len(train.sizes)) % 2 == 1
+    odd = np.lexsort((train.sizes, train.proportions[:, -1])).argsort() % 2 == 1  # both halves have all kinds of bags
     for unseen in (odd, ~odd):
         rows = unseen[train.bag_of_row]
         log_proba[rows] = fit(train.some(~unseen))(Rows(*(each[rows] for each in train.rows)))

@@ -11,6 +11,7 @@ wheel includes it. `xgboost-cpu` is the same library without GPU code.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from llpbench.blocks.counts import BagCounts
 from llpbench.blocks.design import BoostingRows
 from llpbench.blocks.distinct import Distinct
 from llpbench.blocks.side_by_side import are_shared
-from llpbench.core.bags import BaggedRows, FloatArray, Rows
+from llpbench.core.bags import BaggedRows, BoolArray, FloatArray, Rows
 
 if TYPE_CHECKING:
     import xgboost
@@ -58,6 +59,8 @@ class _TreeInput:
         """`rows` are the training rows."""
         self._encode = BoostingRows(rows)
         self._types = ["c" if categorical else "q" for categorical in self._encode.categorical]
+        self.complete: BoolArray = np.asarray(~np.isnan(self._encode(rows)).any(axis=0))
+        """[columns] whether no training row lacks a value"""
 
     def __call__(self, rows: Rows, kind: type[xgboost.DMatrix], **options: Any) -> xgboost.DMatrix:
         """Return a matrix of the given kind."""
@@ -148,7 +151,7 @@ class TreeRows:
         prior = self._prior.clip(1e-6, 1 - 1e-6)
         offset = logit(prior[1:]) if len(prior) == 2 else np.log(prior)
         booster = self.grow(_likelihood_gradients(self.counts, offset), len(offset), settings, seed)
-        return TreeLogits(self.input, booster.reset(), offset)
+        return TreeLogits.of(self.input, booster, offset)
 
     def boost_posteriors(self, start: FloatArray, settings: TreeSettings, seeds: Sequence[int]) -> TreeLogits:
         """Run EM, starting from logits `start` [rows, classes] of the training rows, and refit all trees in each round.
@@ -162,7 +165,7 @@ class TreeRows:
             gradients = _cross_entropy_gradients(self.counts.fitted(logits)[:, -outputs:])
             booster = self.grow(gradients, outputs, settings, seed)
             logits = full_logits(self.scores(booster))
-        return TreeLogits(self.input, booster.reset(), np.zeros(outputs))
+        return TreeLogits.of(self.input, booster, np.zeros(outputs))
 
 
 def _tree_options(settings: TreeSettings, outputs: int, seed: int, threads: int) -> dict[str, Any]:
@@ -198,6 +201,22 @@ class TreeLogits:
     booster: xgboost.Booster
     offset: FloatArray
     """[outputs]"""
+
+    @classmethod
+    def of(cls, data: _TreeInput, booster: xgboost.Booster, offset: FloatArray) -> TreeLogits:
+        """Return the logits of a booster without its caches.
+
+        At a split of a column without gaps in training, new rows without a value follow most of the training rows. By
+        default XGBoost sends all of them to the same side.
+        """
+        model = json.loads(booster.reset().save_raw("json"))
+        for tree in model["learner"]["gradient_booster"]["model"]["trees"]:
+            left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
+            weights, free = np.array(tree["sum_hessian"]), data.complete[tree["split_indices"]] & (left >= 0)
+            sides = np.where(free, weights[left] >= weights[right], tree["default_left"])
+            tree["default_left"] = sides.astype(int).tolist()
+        booster.load_model(bytearray(json.dumps(model), "utf-8"))
+        return cls(data, booster, offset)
 
     def __call__(self, rows: Rows) -> FloatArray:
         """Return logits [rows, classes]."""

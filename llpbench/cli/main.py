@@ -222,7 +222,8 @@ def _merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> in
     merged = merge_into(Path(out), _journal_files(journals), prefer)
     _warn(merged)
     searches = f"; {plural(len(merged.tunings), 'search')}" if merged.tunings else ""
-    echo(f"{len(merged.runs):,} runs, {len(merged.disputes)} of them with different results{searches}: {out}")
+    left = f"; {plural(merged.superseded, 'result')} of other code left out" if merged.superseded else ""
+    echo(f"{len(merged.runs):,} runs, {len(merged.disputes)} of them with different results{left}{searches}: {out}")
     return 0
 
 
@@ -303,7 +304,7 @@ def _plan_rows(plan: Plan) -> Iterator[Sequence[str]]:
     from llpbench.training.specification import configuration  # torch
 
     for planned in plan.entries:
-        differs = configuration(planned.cell) if planned.tuning is None else ""
+        differs = configuration(planned.cell)
         name = f"{planned.tuning or planned.cell}{f' ({differs})' if differs else ''}"
         yield name, planned.state, *map(_seeds, (planned.done, planned.failed, [*planned.stale], planned.missing))
 

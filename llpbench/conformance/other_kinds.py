@@ -50,10 +50,18 @@ class _EncoderSubject(Subject):
         """The encoder for the toy table, always the same."""
         return self.build(self.toy().schema)
 
+    @property
+    def sizes(self) -> Any:
+        """Its `Params`. Raises `FaultError` if it has none."""
+        sizes = getattr(self.encoder, "Params", None)
+        whole = isinstance(sizes, type) and is_dataclass(sizes) and sizes.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        require(whole, "it needs `Params`, a @dataclass(frozen=True) of its sizes, empty if it has none")
+        return sizes
+
     def build(self, schema: Schema, dropout: float = 0.2) -> Encoder:
         """Return the untrained encoder."""
         torch.manual_seed(0)
-        return self.encoder(schema, self.encoder.Params(), dropout)
+        return self.encoder(schema, self.sizes(), dropout)
 
     def drawn(self, task: Task | None = None) -> Rows:
         """Return [bags, size] rows of the toy task."""
@@ -96,10 +104,7 @@ def _declaration_of_encoder(subject: _EncoderSubject) -> str:
         stated = isinstance(subject.entry.facts.get(fact), int | float)
         require(stated, f"methods use its {fact}: @register_encoder({subject.name!r}, learning_rate=1e-3, hidden=64)")
         read_params(MethodParams, {fact: subject.entry.facts[fact]}, owner=f"encoder {subject.name}")
-    sizes = getattr(subject.encoder, "Params", None)
-    whole = isinstance(sizes, type) and is_dataclass(sizes) and sizes.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    require(whole, "it needs `Params`, a @dataclass(frozen=True) of its sizes, empty if it has none")
-    assert sizes is not None
+    sizes = subject.sizes
     names = {name for name, _ in subject.built.named_parameters()}
     for name in subject.built.of_copy:
         require(name in names, f"of_copy names the parameters of a copy, got {name!r}. Available: {', '.join(names)}")

@@ -151,7 +151,7 @@ class _Counted:
     @cached_property
     def prior(self) -> FloatArray:
         """Proportion of each class in all known counts [classes], float64."""
-        total = self.counts[self.known].clip(min=0).sum(axis=0)
+        total = self.counts[self.known].sum(axis=0).clip(min=0)  # clipped noise of each bag would add to rare classes
         return np.asarray(total / total.sum() if total.sum() > 0 else np.full(len(total), 1 / len(total)))
 
     @cached_property

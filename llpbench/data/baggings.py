@@ -72,7 +72,9 @@ def grouped(rows: IntArray, keys: NDArray[Any]) -> IntArray:
     >>> grouped(np.array([10, 11, 12]), np.array(["b", "a", "b"])).tolist()
     [[11, -1], [10, 12]]
     """
-    _, bag_of_row = np.unique(keys, axis=0, return_inverse=True, equal_nan=keys.ndim == 1)
+    if keys.ndim > 1:  # as whole numbers, missing values are equal
+        keys = np.column_stack([np.unique(part, return_inverse=True)[1] for part in keys.T])
+    _, bag_of_row = np.unique(keys, axis=0, return_inverse=True)
     bag_of_row = bag_of_row.ravel()
     sizes = np.bincount(bag_of_row)
     order = np.argsort(bag_of_row, kind="stable")

@@ -23,9 +23,15 @@ _EXACT = 2.0**53
 def as_pandas(given: Any) -> Any:
     """Return a frame or column of another library (Polars, Arrow and others) in pandas, with its names.
 
-    It is recognised by Arrow's interface for streams. Anything else is returned as it is.
+    It is recognised by Arrow's interface for streams. Anything else is returned as it is. Raises `LLPBenchError` for
+    sparse matrices and lazy frames.
     """
-    if isinstance(given, pd.DataFrame | pd.Series) or not hasattr(given, "__arrow_c_stream__"):
+    if isinstance(given, pd.DataFrame | pd.Series):
+        return given
+    if not hasattr(given, "__arrow_c_stream__"):
+        for method, kind in (("toarray", "sparse"), ("collect", "lazy")):
+            if hasattr(given, method):
+                raise LLPBenchError(f"data must not be {kind}, got {type(given).__name__}. Give its .{method}().")
         return given
     import pyarrow as pa
 

@@ -183,6 +183,12 @@ def require_possible(facts: TableFacts, bagging: str, bag_size: int | None, max_
     name, options = parse_bagging(bagging)
     for column in (*options.get("columns", ()), *options.get("by", ())) if facts.columns else ():
         require_column(dataset, column, facts.columns)
+    if facts.is_labelled and name == GIVEN:
+        told = f"dataset {dataset!r} has labels of rows but no counts of bags"
+        raise LLPBenchError(f"{told}. Choose a bagging other than {GIVEN!r}.")
+    if not facts.is_labelled and (name != GIVEN or "most" in options):
+        told = f"dataset {dataset!r} has counts of its own bags and no labels of rows, so {bagging!r} bags cannot be"
+        raise LLPBenchError(f"{told} counted. Choose --baggings {GIVEN}, with no option but least=.")
     # As many as validation and test have. Training has eight times as many rows and always fills two bags.
     most_size = rows // 10
     if most_size == 0 and facts.is_labelled and options.get("split") != "bags":
@@ -207,12 +213,6 @@ def require_possible(facts: TableFacts, bagging: str, bag_size: int | None, max_
         raise LLPBenchError(f"{told}. {advice}")
     elif max_bags is not None:
         _require_bags(dataset, bagging, bag_size, (rows - 2 * most_size) // bag_size, max_bags)
-    if facts.is_labelled and name == GIVEN:
-        told = f"dataset {dataset!r} has labels of rows but no counts of bags"
-        raise LLPBenchError(f"{told}. Choose a bagging other than {GIVEN!r}.")
-    if not facts.is_labelled and (name != GIVEN or "most" in options):
-        told = f"dataset {dataset!r} has counts of its own bags and no labels of rows, so {bagging!r} bags cannot be"
-        raise LLPBenchError(f"{told} counted. Choose --baggings {GIVEN}, with no option but least=.")
 
 
 def _apportion(counts: IntArray, total: int) -> IntArray:

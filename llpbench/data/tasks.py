@@ -85,6 +85,7 @@ class Scaler:
         # a constant column must become exactly 0, although the mean of equal numbers has a rounding error
         self.mean = np.where(constant & present.any(axis=0), lowest, self.mean)
         self.std[constant] = 1.0
+        self.gaps = ~present.all(axis=0)
         self.categories = categories
         self.seen = [np.isin(np.arange(len(names)), categorical[:, column]) for column, names in enumerate(categories)]
 
@@ -92,13 +93,14 @@ class Scaler:
         """Return any rows, in the form of `__init__`, as inputs of methods."""
         numeric = (numeric - self.mean) / self.std if self.transform is None else self.transform(numeric)
         missing = np.isnan(numeric)
+        known_gap = missing & self.gaps  # no method has learned what a gap means in a column without any in training
         codes = np.zeros(categorical.shape, dtype=np.int64)
         for column, seen in enumerate(self.seen):
             code = categorical[:, column]
             known = (code >= 0) & np.append(seen, False)[code]  # code -1 selects the appended False
             codes[known, column] = code[known] + 1
         limited = np.where(missing, 0.0, numeric).clip(-1e9, 1e9)  # squares of larger ones overflow in networks
-        return Rows(limited.astype(np.float32), codes, missing)
+        return Rows(limited.astype(np.float32), codes, known_gap)
 
     def named(
         self, effects: Iterable[FeatureEffect], numeric: Sequence[str], categorical: Sequence[str]

@@ -99,7 +99,8 @@ class Results:
         other rates are times 100, unlike in `frame`. Intervals (`_low`, `_high`) are of 95 %. `frame.attrs["title"]`
         names the board.
 
-        `criterion`: what chose the epochs; the default needs no labels of rows.
+        `criterion`: what chose the epochs; the default needs no labels of rows. A board of datasets without labels
+        shows this criterion on test bags, without ranks.
 
         `bagging`, `epochs`: which board, if the criterion has several; the default
         is the one with most runs. Boards of runs with `max_bags=13` have a bagging such as "13 ordered". All runs in
@@ -118,18 +119,19 @@ class Results:
     def scores(self) -> DataFrame:
         """Every score of every board in long form: one row a board, entry and task.
 
-        `mean` and `std` of AUC times 100 are over `values` runs; `failed`, `missing` and `stale` count runs.
+        `mean` and `std` of `metric` times 100 are over `values` runs; `failed`, `missing` and `stale` count runs.
         """
         from pandas import concat
 
         shown = ["mean", "std", "values", "failed", "missing", "stale"]
         self._board(None, None, None)  # raises if there is none
         parts = []
-        for board in self.leaderboards.boards:
+        for board in (*self.leaderboards.boards, *self.leaderboards.unlabelled):
             entries, tasks = board.entries[["rank", *_NAMES]], board.tasks[["dataset", "bag_size", "by"]]
             found = board.scores[shown].join(entries, on="entry").join(tasks, on="task").reset_index(drop=True)
             protocol = dict.fromkeys(("epochs", "patience", "bags_per_step")) | dict(board.protocol or {})
-            parts.append(found.assign(criterion=board.criterion.name, bagging=board.bagging, **protocol))
+            of = {"criterion": board.criterion.name, "bagging": board.bagging, "metric": board.metric.name}
+            parts.append(found.assign(**of, **protocol))
         return concat(parts, ignore_index=True)
 
     def plot(
@@ -160,7 +162,7 @@ class Results:
         if (drawing := Drawing.captioned(drawings)) is not None:
             return drawing
         left_out = f" The table of published results leaves out {self._omitted}." if self._omitted else ""
-        raise LLPBenchError(f"these results have too few runs for plot {kind!r}.{left_out}")
+        raise LLPBenchError(f"these results lack the runs that plot {kind!r} shows.{left_out}")
 
     def predictions(self, run: str) -> DataFrame:
         """Return the predictions of a run that was made with `save_predictions=True`.
@@ -183,7 +185,8 @@ class Results:
         self, criterion: str | None, bagging: str | None, epochs: int | None, boards: Leaderboards | None = None
     ) -> Board:
         chosen = boards or self.leaderboards
-        for board in chosen.headline_boards(most=None) if criterion is None else chosen.boards:
+        labelled = chosen.headline_boards(most=None) if criterion is None else chosen.boards
+        for board in (*labelled, *chosen.unlabelled):
             same = criterion in (None, board.criterion.name) and bagging in (None, board.bagging)
             if same and epochs in (None, (board.protocol or {}).get("epochs")):
                 return board
@@ -192,10 +195,11 @@ class Results:
         is_metric = criterion in METRICS and criterion not in BOARD_CRITERIA
         found = [
             f"{board.criterion.name} {board.bagging!r} ({(board.protocol or {}).get('epochs', 'no')} epochs)"
-            for board in self.leaderboards.boards
+            for board in (*self.leaderboards.boards, *self.leaderboards.unlabelled)
         ]
+        advice = f"Use metric={criterion!r}. " * is_metric
         raise LLPBenchError(
-            f"these results have no board with {wanted}. {f'Use metric={criterion!r}. ' if is_metric else ''}"
+            f"these results have no board{' with ' * bool(wanted)}{wanted}. {advice}"
             f"Available: {', '.join(some_of(found, _MOST_BOARDS)) or 'none'}."
         )
 
@@ -204,7 +208,7 @@ class Results:
 
     def __repr__(self) -> str:
         lines = [self._heading(), *self.warnings]
-        if self.leaderboards.boards:
+        if self.leaderboards.boards or self.leaderboards.unlabelled:
             board = self.leaderboard()
             best = board[[*_SHOWN]].head(_MOST_ENTRIES).astype(object).fillna("")
             lines += [board.attrs["title"], best.to_string(index=False, float_format="{:.1f}".format)]

@@ -23,7 +23,7 @@ import pandas as pd
 
 from llpbench.core.bags import BoolArray, FloatArray
 from llpbench.core.errors import LLPBenchError, argument, warn
-from llpbench.core.text import plural
+from llpbench.core.text import hint, plural
 from llpbench.data.bag_tables import BagLabels, BagTable
 from llpbench.data.reading_bags import as_pandas, read_bag_labels, read_bag_table
 from llpbench.owndata.weights import read_weights
@@ -200,9 +200,13 @@ class BagData:
     @classmethod
     def of(cls, X: Any, bags: Any, *, several: bool = False, **facts: Any) -> BagData:
         """Return `bags` if they are `BagData` of X; else read them with `facts`. `several` allows several groupings."""
+        X = as_pandas(X)  # noqa: N806
+        known = signature(cls.read).parameters.values()
+        usual = {each.name: each.default for each in known if each.kind is each.KEYWORD_ONLY}
+        if unknown := next((name for name in facts if name not in usual), None):
+            raise LLPBenchError(f"unknown argument {unknown}. {hint(unknown, usual)}Available: {', '.join(usual)}.")
         data = bags if isinstance(bags, BagData) else cls.read(X, bags, **facts)
         plain = {name: each for name, each in facts.items() if each is None or np.isscalar(each)}
-        usual = {name: each.default for name, each in signature(cls.read).parameters.items()}
         if data is bags and (given := [name for name in facts if name not in plain or plain[name] != usual.get(name)]):
             raise LLPBenchError(f"{argument(f'{given[0]}=')} cannot be given with BagData. Give it to BagData.read.")
         copies, rows = data.labels.copies, len(data.labels.of_row) // data.labels.copies

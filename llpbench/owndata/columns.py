@@ -156,8 +156,8 @@ def as_frame(features: Any, *, fewest: int = 1) -> pd.DataFrame:
     if not isinstance(features, pd.DataFrame):
         array = np.asarray(features)
         if array.ndim != 2:
-            method = next((each for each in ("toarray", "collect") if hasattr(features, each)), "")
-            advice = f"Give X.{method}()." if method else "Give pandas.DataFrame(X)."
+            row = "X.iloc[[NUMBER]]" if isinstance(features, pd.Series) else "[X]"
+            advice = f"{f'For one row give {row}, else ' if array.ndim == 1 else 'Give '}pandas.DataFrame(X)."
             kind = "an array" if features is array else type(features).__name__
             raise DataError(f"{_ROWS} must have rows and columns, got {kind} of shape {array.shape}. {advice}")
         features = pd.DataFrame(array, columns=[f"x{number}" for number in range(array.shape[1])])

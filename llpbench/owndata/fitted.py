@@ -383,7 +383,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         at = [place[name] for name in labels.names]
         if len(other := np.flatnonzero(np.abs(self.bag_sizes_[at] - labels.sizes) > 1e-9 * labels.sizes)):
             name, rows, before = labels.names[other[0]], labels.sizes[other[0]], self.bag_sizes_[at[other[0]]]
-            wrong = f"bag {name!r} has {rows:,.10g} rows, but had {before:,.10g} in fit"
+            wrong = f"bag {name!r} has {rows:,.10g} {verb(rows, 'row', 'rows')}, but had {before:,.10g} in fit"
             weights = f", {argument('sample_weight=')} if rows stand for several people" * (labels.weights is None)
             ways = f"Give whole bags{weights}, or {either('counts= of these', '--bags, a table of these')}. For new "
             ways += f"rows of known bags {either('use predict_proba(X, bags)', 'leave --whole-bags out')}."

@@ -78,17 +78,15 @@ class FittedModel:
         Raises `LLPBenchError` for values that cannot be stored, and for a folder that cannot be written or has other
         files. An earlier model then remains.
         """
-        import skops.io
-
         header = _header(method)
-        try:
-            data = skops.io.dumps({"settings": settings, "model": self}, compression=ZIP_DEFLATED)
-            types = skops.io.get_untrusted_types(data=data)
-            reason = ", ".join(name for name in types if not _is_stored(name, header["module"]))
-        except Exception as error:  # any object of a plugin
-            reason = one_line(error)
+        data, reason = _dumped({"settings": settings, "model": self}, header["module"])
         if reason:
-            advice = "Use texts or numbers as labels of bags and names of classes, or another method, such as auto."
+            advice = "Use texts or numbers as labels of bags and names of classes."
+            if _dumped(self.predictor, header["module"])[1]:
+                advice = "Use another method, such as auto."
+                if not header["module"].startswith(_ROOMS):
+                    must = "fit must return an object with __call__, of a class at the top level of the file"
+                    advice = f"In {METHODS.entry(method).where}, {must}, not a function."
             raise LLPBenchError(f"a model of {method!r} cannot be saved: it contains {reason}. {advice}")
         with ZipFile(buffer := io.BytesIO(data), "a", ZIP_DEFLATED) as archive:
             archive.writestr(HEADER, json.dumps(header, indent=1))
@@ -133,6 +131,18 @@ class FittedModel:
         except Exception as error:  # a damaged or forged file can have any content
             raise LLPBenchError(f"{model} is damaged, and cannot be read: {one_line(error)}. {again}") from error
         return settings, found
+
+
+def _dumped(content: Any, plugin: str) -> tuple[bytes, str]:
+    """Return the archive of a content, and what in it cannot be stored; "" if everything can."""
+    import skops.io
+
+    try:
+        data = skops.io.dumps(content, compression=ZIP_DEFLATED)
+        types = skops.io.get_untrusted_types(data=data)
+    except Exception as error:  # any object of a plugin
+        return b"", one_line(error)
+    return data, ", ".join(name for name in types if not _is_stored(name, plugin))
 
 
 def _header(method: str) -> dict[str, Any]:

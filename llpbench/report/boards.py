@@ -13,7 +13,6 @@ Metrics are times 100.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -149,9 +148,14 @@ class Board:
         return [*self.tasks["title"]]
 
     @cached_property
-    def hardware(self) -> tuple[str, ...]:
+    def hardware(self) -> list[str]:
         """Devices of its runs, such as `NVIDIA H200 (cuda)`, sorted."""
-        return tuple(sorted({words.device_text(*json.loads(machine)[:2]) for machine in self.runs["machine"].unique()}))
+        return words.device_texts(self.runs["machine"])
+
+    @cached_property
+    def training(self) -> str:
+        """Its protocol in words, as its networks were trained."""
+        return words.protocol_text(self.protocol, {*self.runs["average"][self.runs["max_epochs"].notna()]})
 
     @property
     def uses_both(self) -> bool:
@@ -359,7 +363,7 @@ class Board:
         seeds = plural(numbers[-1], "seed")
         if numbers[0] != numbers[-1]:
             seeds = f"{numbers[0]} to {seeds} (varies by task and method)"
-        return " · ".join([words.protocol_text(self.protocol), encoders, seeds, *self.hardware])
+        return " · ".join([self.training, encoders, seeds, *self.hardware])
 
     def tasks_text(self) -> str:
         """Return notes on several classes, bags of different sizes and tasks that do not count."""

@@ -77,7 +77,11 @@ def compare(
     tunings = Contents.joined([published, yours]).tunings
     stale = {name: why_stale(record) for name, record in {**counting, **tunings}.items()} if why_stale else {}
     joint = Leaderboards.of([*counting.values()], tunings=[*tunings.values()], stale=stale)
-    own = frozenset(run for run, record in counting.items() if run in mine and record["status"] == mine[run]["status"])
+    older = {run for run in mine if run in theirs and Contents.is_older(mine[run], theirs[run])}
+    if older:
+        remarks.append(f"{plural(len(older), 'run')} of older code than published. The published results are shown.")
+    ours = (run for run in counting if run in mine and run not in older)
+    own = frozenset(run for run in ours if counting[run]["status"] == mine[run]["status"])
     boards, unlabelled = (
         tuple(board for board in boards if _entries_of(board, mine.keys()))
         for boards in (joint.boards, joint.unlabelled)

@@ -173,7 +173,7 @@ def _facts(leaderboards: Leaderboards) -> dict[str, str]:
     return {
         **leaderboards.origin,
         "Encoder": ", ".join(encoders) or "none: methods without an encoder only",
-        "Training": "; ".join(_distinct(words.protocol_text(board.protocol) for board in leaderboards.boards)),
+        "Training": "; ".join(_distinct(board.training for board in leaderboards.boards)),
     }
 
 

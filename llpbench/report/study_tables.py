@@ -150,7 +150,7 @@ class _Runs:
         caption = words.caption(
             "study",
             question=self.study.question,
-            hardware=", ".join(sorted({words.device_text(*json.loads(each)[:2]) for each in {*self.every["machine"]}})),
+            hardware=", ".join(words.device_texts(self.every["machine"])),
             papers=not self.study.own,
             beside=self._is_beside_paper,
             same_training=has_network and json.loads(self.setting.protocol) in (None, asdict(Protocol())),

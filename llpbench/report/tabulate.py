@@ -62,16 +62,15 @@ def _origin(runs: Sequence[Record]) -> dict[str, str]:
     of_code = {code["commit"][:10] + ", uncommitted changes" * bool(code["dirty"]) for code in codes if code["commit"]}
     commits = plural(len(of_code), "commit") if len(of_code) > _MOST_COMMITS else "; ".join(sorted(of_code))
     versions = sorted({str(code["version"]) for code in codes})
-    machines = [
-        (words.device_text(each.get("name"), each.get("device")), each) for each in (run["hardware"] for run in runs)
-    ]
-    devices = {f"{name}, {plural(each['threads'], 'thread')} a run" if each else name for name, each in machines}
-    return {
+    machines = [run["hardware"] for run in runs if run["hardware"]]  # those that failed early have none
+    devices = {f"{each['name']} ({each['device']}), {plural(each['threads'], 'thread')} a run" for each in machines}
+    facts = {
         "Runs": f"{len(runs):,}" + f" ({failed:,} failed)" * (failed > 0),
         "Code": f"llpbench {', '.join(versions)}{f' ({commits})' * bool(commits)}",
         "Libraries": ", ".join(used),
         "Hardware": "; ".join(sorted(devices)),
     }
+    return {heading: text for heading, text in facts.items() if text}
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class Leaderboards:
         return names
 
     def groups(self) -> list[dict[str, Board]]:
-        """Return boards of the same bagging and protocol by criterion, groups with most runs first.
+        """Return boards of the same bagging and protocol by criterion, groups with most successful runs first.
 
         Boards with a limited number of bags come last.
         """
@@ -113,12 +112,12 @@ class Leaderboards:
 
         def order(group: Mapping[str, Board]) -> tuple[bool, int]:
             board = next(iter(group.values()))
-            return board.max_bags is not None, -len(board.runs)
+            return board.max_bags is not None, -int((board.runs["status"] == "ok").sum())
 
         return sorted(groups.values(), key=order)
 
     def headline_boards(self, most: int | None = 2) -> list[Board]:
-        """Return the boards without labels of rows, of the `most` groups with most runs."""
+        """Return the boards without labels of rows, of the first `most` groups."""
         groups = self.groups()[:most]
         return [group.get("mpiou", next(iter(group.values()))) for group in groups]
 
@@ -155,10 +154,15 @@ class Leaderboards:
             if board is not None:
                 boards.append(board)
                 direct |= {group} if board.protocol is None and not is_without_labels(board.bagging) else set()
+        bags_only = [board for board in boards if is_without_labels(board.bagging)]
         return cls(
-            tuple(board for board in boards if not is_without_labels(board.bagging)),
+            tuple(board for board in boards if board not in bags_only),
             _origin([*runs.values()]),
-            tuple(board for board in boards if is_without_labels(board.bagging) and board.criterion.regime == "coarse"),
+            tuple(
+                replace(board, entries=board.entries.assign(rank=None))
+                for board in bags_only
+                if board.criterion.regime == "coarse"
+            ),
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -86,16 +87,26 @@ def bags_words(bagging: str) -> str:
     return f"{number}bags by {' and '.join(keys[0].split('+'))}{f' ({others})' if others else ''}{tested}"
 
 
-def protocol_text(protocol: Mapping[str, Any] | None) -> str:
-    """Return a protocol in words: `at most 300 epochs, patience 20, 2 bags per step`."""
+def protocol_text(protocol: Mapping[str, Any] | None, averages: Collection[str] = ("",)) -> str:
+    """Return a protocol in words: `at most 300 epochs, patience 20, 2 bags per step`.
+
+    `averages`: those of the networks (`cell.Average`), "" for a chosen epoch. Averaged networks have their own number
+    of epochs.
+    """
     if protocol is None:
         return "methods without epochs"
+    if "" not in averages:
+        protocol = {name: value for name, value in protocol.items() if name not in ("epochs", "patience")}
     epochs = "at most {} epoch" if protocol.get("epochs") == 1 else "at most {} epochs"
     known = {"epochs": epochs, "patience": "patience {}", "bags_per_step": "{} bags per step"}
     named = [known[key].format(protocol[key]) for key in known if key in protocol]
-    return ", ".join([*named, *(f"{key} {value}" for key, value in protocol.items() if key not in known)])
+    named += [f"{key} {value}" for key, value in protocol.items() if key not in known]
+    fixed = sorted({int(number) for of in averages if (number := of.partition(":")[2]).isdecimal()})
+    averaged = f"averaged networks: {' and '.join(map(str, fixed))} epoch{'' if fixed == [1] else 's'}"
+    return ", ".join([*named, *([averaged] if fixed else [])])
 
 
-def device_text(name: str | None, device: str | None) -> str:
-    """Return a device: `AMD EPYC (cpu)`. Runs that failed early have none."""
-    return f"{name} ({device})" if device else "none (failed before)"
+def device_texts(machines: Iterable[str]) -> list[str]:
+    """Return the devices of runs, such as `AMD EPYC (cpu)`, sorted. Runs that failed early have none."""
+    known = (json.loads(machine)[:2] for machine in {*machines})
+    return sorted({f"{name} ({device})" for name, device in known if device})

@@ -20,8 +20,9 @@ import shlex
 import stat
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import chain, count
 from operator import itemgetter
 from pathlib import Path
@@ -80,6 +81,8 @@ class Contents:
     """Whether the last line is complete but lacks its line break, as editors may leave it."""
     end: int = 0
     """Number of bytes up to the end of the last complete line. Anything after it is torn."""
+    superseded: int = 0
+    """Number of runs' records of other code that were left out when journals were joined."""
 
     @classmethod
     def read(cls, path: Path) -> Contents:
@@ -138,7 +141,9 @@ class Contents:
         settled = {name: settle(each) for name, each in runs.items()}
         if prefer is not None:
             settled = {r: [_first(kept, runs[r]) if prefer == "first" else kept[-1]] for r, kept in settled.items()}
-        return cls(settled, tunings, (*warnings, *_mixtures(records[-1] for records in settled.values())))
+        superseded = sum(_code(each) != _code(settled[name][-1]) for name, known in runs.items() for each in known)
+        warnings += _mixtures(records[-1] for records in settled.values())
+        return cls(settled, tunings, tuple(warnings), superseded=superseded)
 
     @property
     def lines(self) -> bytes:
@@ -160,6 +165,20 @@ class Contents:
     def disputes(self) -> list[str]:
         """One line for each run with different results."""
         return [dispute(records) for _, records in sorted(self.runs.items()) if len(records) > 1]
+
+    @staticmethod
+    def is_older(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        """Return whether the code of a record is older: its engine or, for the same engine, a declared version.
+
+        Hashes have no order. If one part has a higher version and another a lower one, neither code is older. Of the
+        records only `numerics` and `versions` count.
+        """
+        if one["numerics"] != other["numerics"]:
+            return bool(one["numerics"] < other["numerics"])
+        parts = ("method", "encoder", "bagging")  # the version of a dataset is a hash
+        both = ([each["versions"].get(part) or "" for each in (one, other)] for part in parts)
+        steps = {int(new) - int(old) for old, new in both if old.isdecimal() and new.isdecimal()}
+        return max(steps, default=0) > 0 and min(steps) >= 0
 
     def add(self, *records: Record | TuningRecord) -> None:
         """Add records that are later than the others."""
@@ -352,16 +371,16 @@ class Journal:
 def settle(records: Sequence[Record], *, of_any_data: bool = False) -> list[Record]:
     """Return the records of one run to keep, with the one that counts last. `records` are in the order of the journal.
 
-    The last record has the newest code, unless an earlier one has higher `numerics`; clocks do not count, since they
-    may be wrong. Records of other code (`core/provenance.py`) are superseded, whatever their status, and so are those
-    of other data than the last success. A failure is replaced by any later record, and never replaces a success. Of
-    successes with the same results the more complete one is kept (earlier versions had fewer metrics and criteria), or
-    the last if they are equally complete. Successes with different results are all kept. `of_any_data`: data do not
-    count.
+    The last record has the newest code, unless an earlier one declares a higher version (`Contents.is_older`); clocks
+    do not count, since they may be wrong. Records of other code (`core/provenance.py`) are superseded, whatever their
+    status, and so are those of other data than the last success. A failure is replaced by any later record, and never
+    replaces a success. Of successes with the same results the more complete one is kept (earlier versions had fewer
+    metrics and criteria), or the last if they are equally complete. Successes with different results are all kept.
+    `of_any_data`: data do not count.
     """
     if len(records) == 1:
         return [*records]
-    code = _code(max(reversed(records), key=lambda record: record["numerics"]))  # the last of equal ones
+    code = _code(reduce(lambda one, other: one if Contents.is_older(other, one) else other, records))
     current = [record for record in records if _code(record) == code]
     tables = [of for each in current if each["status"] == "ok" and (of := each["data"].get("fingerprint"))]
     kept: list[Record] = []
@@ -495,7 +514,7 @@ def _newer(one: TuningRecord, other: TuningRecord) -> TuningRecord:
     if same and one["status"] != other["status"] and "ok" in (one["status"], other["status"]):
         counts = one if one["status"] == "ok" else other
     else:
-        counts = one if one["numerics"] > other["numerics"] else other
+        counts = one if Contents.is_older(other, one) else other
     gone = other if counts is one else one
     before = {*counts.get("former", ()), *gone.get("former", ()), *_chosen(gone)} - _chosen(counts)
     return {**counts, "former": sorted(before)} if before else counts

@@ -1,7 +1,7 @@
 """Merging of several journals: from several machines, or your own with the published one.
 
 Each journal keeps its order, in which later records are newer. Records of different journals are ordered by their
-time stamps; those of an older version of the engine never count.
+time stamps; those of older code never count (`Contents.is_older`).
 
 A run with the same results in several journals is kept once. If results of the same code differ, all its records are
 kept, and reports flag it: the newest counts if they agree (`journal.agree`), otherwise none does until a user prefers

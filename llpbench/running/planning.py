@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from llpbench.core.cell import GIVEN, TOGETHER, Cell, Tuning, is_without_labels
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.provenance import NUMERICS
+from llpbench.core.provenance import NUMERICS, cell_versions
 from llpbench.core.ranges import read_params
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.registry import BAGGINGS, ENCODERS, METHODS, load_plugin
@@ -138,7 +138,7 @@ class Plan:
         every = {one.cell.id: Planned(one) for one in (*cells, *chosen)}
         plan = cls.of(every.values(), settings.seeds, contents.records, repeat=settings.repeat, why_stale=why_stale)
         plan = cls((*searches.entries, *plan.entries), settings.seeds)
-        _require_not_newer(one.records[seed] for one in plan.entries for seed in one.wanted if seed in one.records)
+        _require_not_newer(plan.entries)
         return plan
 
     @staticmethod
@@ -233,15 +233,15 @@ class Plan:
         return plan
 
 
-def _require_not_newer(repeated: Iterable[Record | TuningRecord]) -> None:
+def _require_not_newer(entries: Iterable[Planned]) -> None:
     """Raise `LLPBenchError` if newer code made a record that would be repeated: it would count again afterwards."""
-    for record in repeated:
-        if record["numerics"] > NUMERICS:
-            method = record["spec"].get("cell", record["spec"])["method"]
+    for one, seed in ((each, seed) for each in entries for seed in {*each.wanted}.intersection(each.stale)):
+        cell, record = one.cell, one.records[seed]
+        versions = cell_versions(cell.method, cell.dataset, cell.bagging, cell.encoder)
+        if Contents.is_older({"numerics": NUMERICS, "versions": versions}, record):
             raise LLPBenchError(
-                f"the journal has results of {method} from a newer llpbench (version "
-                f"of engine {record['numerics']}, here {NUMERICS}). Install it, keep the results (--keep-stale), or "
-                "choose another --out."
+                f"the journal has results of {cell.method} from newer code ({one.stale[seed]}). Install it, keep the "
+                "results (--keep-stale), or choose another --out."
             )
 
 

@@ -461,7 +461,7 @@ def _load(config: Path) -> dict[str, Any]:
             content = file.read(1_000_001)  # such as /dev/zero, which has no end
         if len(content) > 1_000_000:
             raise ValueError("more than 1,000,000 bytes")
-        return tomllib.loads(content.decode("utf-8"))
+        return tomllib.loads(content.decode("utf-8-sig"))
     except OSError as error:
         raise LLPBenchError(f"--config {str(config)!r} cannot be read: {error.strerror}. Fix the path.") from error
     except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8, too long, or nested too deeply

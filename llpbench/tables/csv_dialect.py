@@ -87,7 +87,7 @@ AS_IT_SHOWS = FileFormat()
 
 class _Dialect(NamedTuple):
     separator: str
-    decimal: str
+    decimal: str  # "" if no number shows it
     names: list[str]  # header
     lines: int  # number of lines up to the header, which is included
     has_rows: bool
@@ -152,13 +152,14 @@ def _separator(tables: Mapping[str, _Records], default: str, wanted: Collection[
 
 
 def _decimal(columns: Sequence[Sequence[str]], separator: str) -> str:
-    """Return a comma if numbers have commas that must be decimal marks and no number has a point."""
+    """Return a comma if numbers have commas that must be decimal marks and no number has a point; "" if unknown."""
     cells = [cell for column in columns if _are_numbers(column) for cell in column]
     commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
-    if not commas or any(map(_DECIMAL_POINT.fullmatch, cells)) or any(map(_MANY_GROUPS.fullmatch, cells)):
-        return "."
+    points = [cell for cell in cells if _DECIMAL_POINT.fullmatch(cell) or _MANY_GROUPS.fullmatch(cell)]
+    if points or not commas:
+        return "" if all(map(_POINT_GROUPS.fullmatch, points)) else "."
     certain = any(len(cell.rpartition(",")[2]) != 3 or cell.lstrip("+-").startswith("0,") for cell in commas)
-    return "," if certain or separator == ";" else "."
+    return "," if certain or separator == ";" else ""
 
 
 def _are_numbers(column: Sequence[str]) -> bool:

@@ -45,7 +45,7 @@ _FIRST = 100
 _TRUE, _BOOLEAN = pa.array(["True", "TRUE", "true"]), pa.array(["True", "TRUE", "true", "False", "FALSE", "false"])
 
 _Pieces = Iterator[tuple[pa.Table, str | None]]
-"""rows, and the decimal mark of their texts; None if columns have types"""
+"""rows, and the decimal mark of their texts: "" if unknown; None if columns have types"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +99,10 @@ class RowBatches:
         self._default = None if decimals is None else "."
         self._files = TableSource.files(path)  # size and time of each part, before anything was read
         self._sources = TableSource.all(path)
-        self._decimal: str | None = None  # of the first text
+        self._decimal = ""  # of the first text that shows it
         self._line = 0  # of the next row in a text
         self._names: list[str] = []
-        self._kinds: dict[str, str] = {}  # whether a column has numbers or texts
+        self._kinds: dict[str, tuple[str, Path]] = {}  # whether a column has numbers or texts, and its first part
         self._told: set[str] = set()
 
     @property
@@ -148,6 +148,7 @@ class RowBatches:
 
         A column with both numbers and texts is an error if `strict`; else it has texts from the next time on.
         """
+        self._decimal = ""
         with self._unchanged():
             for source in self._sources:
                 first = 0
@@ -155,9 +156,14 @@ class RowBatches:
                     frame = self._frame(table, decimal, source.path)
                     kinds = {name: _kind(frame[name]) for name in map(str, frame) if name not in self._types}
                     for name, kind in kinds.items():
-                        if kind and (earlier := self._kinds.setdefault(name, kind)) != kind:
+                        if not kind or plain(name) in self._texts:
+                            continue
+                        if (earlier := self._kinds.setdefault(name, (kind, source.path)))[0] != kind:
+                            told = _mixed_kinds(frame[name], *earlier)
                             if strict:
-                                raise _mixed_kinds(frame[name], source.path, earlier)
+                                raise DataError(f"file {str(source.path)!r}: {told}.")
+                            if earlier[1] != source.path and not self._is_key(name):
+                                self._tell(source.path, f"{told}. Now its numbers are texts")
                             self._texts.add(plain(name))
                     yield frame, source.path, first
                     first += len(frame)
@@ -249,7 +255,7 @@ class RowBatches:
         names = _different(dialect.names, source.path)
         schema = pa.schema(dict.fromkeys(names, pa.string()))
         self._decimal = self._decimal or dialect.decimal
-        decimal = form.decimal or self._decimal
+        decimal = dialect.decimal or self._decimal
         self._line = dialect.lines + 1
         yield schema.empty_table(), decimal
         if whole and not dialect.has_rows:
@@ -261,7 +267,7 @@ class RowBatches:
             pacsv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=True),
         )
         self._tell(source.path, dialect.note)
-        self._tell(source.path, "" if self._features == set() else dialect.numbers)
+        self._tell(source.path, "" if self._features == set() or decimal != dialect.decimal else dialect.numbers)
         for batch in reader:
             yield pa.Table.from_batches([batch]), decimal
 
@@ -278,9 +284,7 @@ class RowBatches:
         folders = {name for source in self._sources for name, _ in source.keys}
         columns = {}
         for name, column in zip(table.column_names, table.columns, strict=True):
-            known = plain(name)
-            is_key = known in self._keys or name in folders
-            is_key |= self._features is not None and known not in self._features
+            known, is_key = plain(name), name in folders or self._is_key(name)
             if decimal is None:
                 # 64-bit whole numbers in a column with nulls must not become floats, which would merge them
                 values = column.to_pandas(integer_object_nulls=is_key)
@@ -297,17 +301,21 @@ class RowBatches:
         for name, kind in self._types.items():
             values = column_of(frame, name, part)
             if kind != "text" and not (is_numeric_dtype(values) or is_bool_dtype(values)):
-                frame[str(values.name)] = self._numbers(values, name, part, "," if decimal == "," else None)
+                frame[str(values.name)] = self._numbers(values, name, part, decimal)
         if decimal == ",":
             self.decimals = {name: "," for name in frame if frame[name].dtype.kind == "f"} | self.decimals
         return frame
 
+    def _is_key(self, name: str) -> bool:
+        known = plain(name)
+        return known in self._keys or (self._features is not None and known not in self._features)
+
     def _numbers(self, column: pd.Series, name: str, part: Path, decimal: str | None) -> pd.Series:
         """Return a column of texts that the user has declared as numbers."""
         earlier = self.decimals.get(name, self._default)
-        default = (earlier or "").rstrip("%") or "."
-        decimal = self._form.decimal or decimal
-        found = NumberText.read(column, decimal=decimal, missing=self._form.missing, default=default)
+        usual = decimal or (earlier or "").rstrip("%") or "."  # of a file with points, a column may have commas
+        decimal = self._form.decimal or ("," if decimal == "," else None)
+        found = NumberText.read(column, decimal=decimal, missing=self._form.missing, default=usual)
         if number := len(found.broken):
             few = f" To declare marks of missing values: --missing {shlex.quote(csv_line(found.marks))}."
             got = f"got {found.marks[0]!r} in {place_of(column, int(found.broken.index[0]))}"
@@ -321,15 +329,15 @@ class RowBatches:
         return found.values
 
 
-def _mixed_kinds(column: pd.Series, part: Path, earlier: str) -> DataError:
-    """Return an error about a column of another kind than `earlier` rows."""
+def _mixed_kinds(column: pd.Series, earlier: str, part: Path) -> str:
+    """Return a message about a column of another kind than `earlier` rows in `part`."""
     known, kind = column.dropna(), _kind(column)
     strange = known if kind == "numbers" else known[pd.to_numeric(known, errors="coerce").isna()]
     example = str([*strange[:1], *known[:1]][0])
     missing = "" if kind == "numbers" else f"use --missing {shlex.quote(csv_line([example]))} if it is missing, "
-    advice = f"Correct the files, {missing}or use --types {shlex.quote(f'{column.name}=text')}."
-    wrong = f"column {column.name!r} must contain {earlier}, as before, got {kind} such as {example!r}"
-    return DataError(f"file {str(part)!r}: {wrong}. {advice}")
+    advice = f"Correct the files, {missing}or use --types {shlex.quote(f'{column.name}=text')}"
+    wrong = f"column {column.name!r} must contain {earlier}, as in {str(part)!r}, got {kind} such as {example!r}"
+    return f"{wrong}. {advice}"
 
 
 def _kind(column: pd.Series) -> str:
@@ -393,13 +401,13 @@ def _require_short(path: Path, column: str, size: int, most: int = _MOST_BYTES_O
 
 def _number_or_category(texts: pa.ChunkedArray, decimal: str) -> pd.Series:
     """Return a column as numbers, as bool, or as text, whichever fits all values."""
-    foreign = "[xX]" if decimal == "." else "[xX.]"  # hexadecimal numbers, and points among decimal commas
+    foreign = "[xX.]" if decimal == "," else "[xX]"  # hexadecimal numbers, and points among decimal commas
     for kind in (pa.int64(), pa.float64()):
         with suppress(pa.ArrowInvalid):
             for some in (texts.drop_null()[:_FIRST], texts):  # each failure takes time, so a few are tried first
                 if pc.any(pc.match_substring_regex(some, foreign)).as_py():
                     raise pa.ArrowInvalid
-                numbers = pc.cast(pc.replace_substring(pc.utf8_trim_whitespace(some), decimal, "."), kind)
+                numbers = pc.cast(pc.replace_substring(pc.utf8_trim_whitespace(some), decimal or ".", "."), kind)
             return numbers.to_pandas()
     values = texts.drop_null()
     if not all(pc.all(pc.is_in(some, _BOOLEAN)).as_py() for some in (values[:_FIRST], values)):

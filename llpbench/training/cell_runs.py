@@ -304,7 +304,11 @@ def fit_direct(method: DirectMethod, seed: int, task: Task) -> SeedResult:
         fitted = time.perf_counter()
 
         def proba_of(rows: Rows) -> FloatArray:
-            return probabilities(predictor(deepcopy(rows)), len(rows.numeric), task.schema.classes)
+            predicted = predictor(deepcopy(rows))
+            try:
+                return probabilities(predicted, len(rows.numeric), task.schema.classes)
+            except ValueError as error:
+                raise HookError.of(method, "fit", f"must return a predictor of probabilities: {error}") from None
 
         proba = [proba_of(rows) for rows in (task.validation.rows, task.test.rows)]
         validation: dict[str, float | None] = {**holdout_criteria(proba[0], task.validation)}

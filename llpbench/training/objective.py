@@ -182,14 +182,18 @@ def after_step_at(now: Now) -> OfMember:
 
 
 def _new_values(method: Method, returned: object, current: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the result of `after_step`. Raises `HookError` unless it maps names of the network's tensors to values."""
+    """Return the result of `after_step`. Raises `HookError` unless it has tensors like those of the network."""
     if not isinstance(returned, Mapping):
         what = f"must return new values by name, {{}} for none, got {type(returned).__name__}"
         raise HookError.of(method, "after_step", what)
-    for name in returned:
+    for name, value in returned.items():
         if name not in current:
             what = f"must name what the network has, got {name!r}. {hint(name, current)}"
             raise HookError.of(method, "after_step", what.rstrip())
+        if not isinstance(value, Tensor) or value.shape != current[name].shape:  # else it would be broadcast
+            given = [*value.shape] if isinstance(value, Tensor) else type(value).__name__
+            what = f"must give {name!r} a tensor of shape {[*current[name].shape]}, got {given}"
+            raise HookError.of(method, "after_step", what)
     return dict(returned)
 
 

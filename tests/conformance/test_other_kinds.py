@@ -191,6 +191,11 @@ def test_faulty_encoder_is_caught(caught: Catch, check: str, encoder: Any, messa
     assert "got 16" in caught(ENCODERS, "declaration", Small, learning_rate=1e-3, hidden=16)
 
 
+@pytest.mark.parametrize("check", [each.name for each in CHECKS_OF[ENCODERS.kind][1]])
+def test_every_check_tells_that_an_encoder_has_no_sizes(caught: Catch, check: str) -> None:
+    assert "Params`" in caught(ENCODERS, check, bad(Params=None), learning_rate=1e-3, hidden=64)
+
+
 def a_rare_class(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(label=["w"] * 3 + [*frame["label"][3:]])
 

@@ -16,7 +16,7 @@ from llpbench.core.bags import BaggedRows, Rows
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS, register_bagging
 from llpbench.core.tables import Table
-from llpbench.data.baggings import column_keys, format_bagging, parse_bagging, standardised
+from llpbench.data.baggings import column_keys, format_bagging, grouped, parse_bagging, standardised
 from llpbench.data.frames import table_from_frame
 from llpbench.data.loading import load_table
 from llpbench.data.splits import PARTS, TableFacts, _limited, _split_bags, _split_rows, assign_bags, require_possible
@@ -111,6 +111,12 @@ def test_largest_bag_size_is_the_largest_that_works(rows: int) -> None:
     assert [is_possible(size) for size in (largest, largest + 1)] == [largest > 0, False]
 
 
+@pytest.mark.parametrize("size", [1, 1000])
+def test_missing_labels_are_told_before_sizes(size: int) -> None:
+    with pytest.raises(LLPBenchError, match=r"no labels of rows.*--baggings given"):
+        require_possible(TableFacts("counts", 100, 2, (), is_labelled=False), "ordered", size, None)
+
+
 @pytest.mark.parametrize(
     ("bagging", "message"),
     [
@@ -140,6 +146,13 @@ def test_constant_column_becomes_exactly_0() -> None:
     nothing = np.zeros((3, 0), np.int64)
     assert (Scaler(numbers, nothing, ())(numbers, nothing).numeric == 0).all()
     assert np.isfinite(np.square(Scaler(numbers, nothing, ())(numbers + 1e30, nothing).numeric)).all()
+
+
+def test_new_gaps_count_as_the_mean_unless_training_had_some() -> None:
+    nothing = np.zeros((2, 0), np.int64)
+    scaled = Scaler(np.array([[1.0, 5], [3, np.nan]]), nothing, ())(np.full((2, 2), np.nan), nothing)
+    np.testing.assert_array_equal(scaled.missing, [[False, True]] * 2)
+    np.testing.assert_array_equal(scaled.numeric, 0.0)
 
 
 def test_normalisation_uses_rows_of_training_bags_only(table: Table) -> None:
@@ -270,6 +283,13 @@ def test_natural_bags_have_every_row_once_and_one_key_each() -> None:
     task = build_task(table, assignment)
     assert task.train.sizes.min() < task.train.sizes.max()
     assert task.schema.rows_per_step == round(2 * task.train.sizes.mean())
+
+
+def test_missing_keys_are_one_key() -> None:
+    nan = np.nan
+    keys = np.array([[1, nan], [2, nan], [1, nan], [1, 0], [2, nan], [nan, 0], [1, 0], [nan, 0]])
+    assert grouped(np.arange(8), keys).tolist() == [[3, 6], [0, 2], [1, 4], [5, 7]]
+    assert grouped(np.arange(4), keys[:4, 1]).tolist() == [[3, -1, -1], [0, 1, 2]]
 
 
 def test_max_bags_selects_nested_training_bags_only() -> None:

@@ -562,6 +562,56 @@ def test_methods_correct_probabilities_of_rows_chosen_by_label(name: str) -> Non
     assert found == pytest.approx(predictor.flatter.slope * plain)
 
 
+def test_correction_does_not_depend_on_order_of_bags() -> None:
+    train, _ = world("label", 2)
+    order = train.proportions[:, 1].argsort()
+    alternating = np.stack([order[: NUMBER // 2], order[NUMBER // 2 :]], axis=1).ravel()
+    slopes = []
+    for bags in (order, alternating):
+        rows = Ragged(np.asarray(train.bag_by_bag.reshape(NUMBER, SIZE)[bags].ravel()), train.sizes)
+        ordered = replace(train, index=rows, counts=train.counts[bags])
+        slopes.append(METHODS.get("bag-gp")().fit(ordered, schema_of(train), np.random.default_rng(0)).flatter.slope)
+    assert slopes[0] < 0.9
+    assert slopes[1] == pytest.approx(slopes[0], rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["count-gbdt", "em-gbdt", "bag-forest"])
+def test_values_lacking_only_in_new_rows_are_no_extremes(name: str) -> None:
+    rng = np.random.default_rng(0)
+    number, category = rng.normal(size=1500), rng.integers(1, 7, 1500)
+    for column, low, high, lacking in (
+        (number, (-3, 1, False), (3, 1, False), (0, 1, True)),
+        (category == 6, (0, 1, False), (0, 6, False), (0, 0, False)),  # the most frequent branch is that of the others
+    ):
+        labels = rng.random(1500) < 1 / (1 + np.exp(1 - 2 * column))
+        counts = np.stack([30 - labels.reshape(-1, 30).sum(axis=1), labels.reshape(-1, 30).sum(axis=1)], axis=1)
+        train = in_bags(rows_of(number[:, None], category[:, None]), np.arange(1500).reshape(-1, 30), counts)
+        numbers, codes, gaps = map(np.array, zip(low, high, lacking, strict=True))
+        new = Rows(numbers[:, None].astype(np.float32), codes[:, None], gaps[:, None])
+        least, most, found = predict(name, train, new, 7)[:, 1]
+        assert found - least < 0.8 * (most - least)
+
+
+def test_bins_unseen_in_training_are_no_evidence() -> None:
+    rng = np.random.default_rng(0)
+    labels, codes = rng.random(2000) < 0.1, rng.integers(1, 4, (2000, 1))
+    counts = np.stack([20 - labels.reshape(-1, 20).sum(axis=1), labels.reshape(-1, 20).sum(axis=1)], axis=1)
+    train = in_bags(rows_of(np.zeros((2000, 1)), codes), np.arange(2000).reshape(-1, 20), counts)
+    new = Rows(np.zeros((1, 1), np.float32), np.zeros((1, 1), np.int64), np.ones((1, 1), bool))
+    assert predict("count-bayes", train, new, 5)[0] == pytest.approx(train.prior)
+
+
+def test_equally_near_rows_are_chosen_at_random() -> None:
+    shares = np.linspace(0, 1, 21)  # of bags of 20 rows that are all equal
+    train = in_bags(rows_of(np.zeros((420, 1))), np.arange(420).reshape(21, 20), 20 * np.stack([1 - shares, shares], 1))
+    assert predict("bag-soft-label-knn", train, rows_of([[0.0]]))[0, 1] == pytest.approx(0.5, abs=0.15)
+
+
+def test_noise_of_counts_does_not_change_their_sum() -> None:
+    train = replace(TRAIN, counts=np.array([[-2.0, 1, 4], [3, -1, -1], [0, 2, 0], [1, 2, 1]]), noise=2.0)
+    assert train.prior == pytest.approx([0.2, 0.4, 0.4])
+
+
 @pytest.mark.parametrize("name", ["supervised-gbdt", "validation-labels"])
 def test_labels_of_one_class_predict_it(name: str) -> None:
     train = toy_task(0).train

@@ -19,6 +19,7 @@ from bench import refusal
 from districts import counted, people, reloaded, silent, warned
 from rich.console import Console
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
@@ -187,6 +188,8 @@ def test_networks_stop_by_held_out_bags(monkeypatch: pytest.MonkeyPatch) -> None
         ({"encoder_params": {"nope": 1}}, {}, "mlp has no hyperparameter 'nope'"),
         ({"validation": 1.5}, {}, "between 0 and 1, got 1.5"),
         ({}, {"X": FRAME["age"].to_numpy()}, r"rows and columns, got an array of shape \(300,\)"),
+        ({}, {"X": csr_matrix(FRAME[["age"]])}, r"sparse.*\.toarray\(\)"),
+        ({}, {"suppress_impossible": True}, r"suppress_impossible.* counts, .*\bimpossible"),
         ({}, {"X": FRAME.assign(age=np.inf)}, "^X: column 'age' contains an infinite value"),
         ({}, {"X": FRAME.set_axis(["a", "a", "b", "c"], axis=1)}, "two columns called 'a'"),
         ({"method": "supervised-gbdt"}, {}, "needs labels of rows"),
@@ -208,6 +211,8 @@ def test_inconsistent_input_is_refused(settings: dict[str, Any], change: dict[st
     [
         (lambda m: m.predict(FRAME.drop(columns="age")), r"lacks 1 column \(age\)"),
         (lambda m: m.predict(FRAME[:0].drop(columns="age")), "lacks 1 column"),
+        (lambda m: m.predict_proba(FRAME.iloc[5]), r"X\.iloc\[\["),
+        (lambda m: m.predict(csr_matrix(FRAME[["age"]])), r"\.toarray\(\)"),
         (lambda m: m.predict(FRAME.assign(age="old")), "'age' must contain numbers.* 'old'"),
         (lambda m: m.predict(FRAME.assign(owns=FRAME["owns"].astype(int))), "'owns' must .* got 1"),
         (lambda m: m.predict_proba(FRAME, np.arange(300)), r"look like 0, but fit saw labels like 'd00'"),
@@ -291,7 +296,7 @@ def test_failed_refit_keeps_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 REFUSED = ["n_features_in_after_fitting", "complex_data", "estimators_empty_data_messages", "requires_y_none"]
-REFUSED += ["estimator_sparse_array", "estimator_sparse_matrix", "fit2d_1sample", "fit2d_predict1d"]
+REFUSED += ["fit2d_1sample", "fit2d_predict1d"]
 OF_LABELS = ["classifiers_one_label_sample_weights", "classifiers_regression_target", "supervised_y_2d"]
 CANNOT_HOLD = {
     **dict.fromkeys(REFUSED, "it refuses the input with a ValueError of its own words"),

@@ -100,6 +100,28 @@ def test_what_cannot_be_stored_is_named(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
 
 
+FUNCTION = '''
+"""A method that returns a function."""
+from llpbench import DirectMethod, register_method
+
+@register_method("lambda", reference="Doe 2026")
+class Lambda(DirectMethod):
+    """The same for all rows."""
+    def fit(self, train, schema, rng):
+        return lambda rows: train.prior + 0 * rows.missing[:, :1]
+'''
+
+
+def test_author_of_function_is_told_to_return_object(tmp_path: Path) -> None:
+    (plugin := tmp_path / "returns_function.py").write_text(FUNCTION)
+    with as_they_were():
+        load_plugin(plugin)
+        with refusal(r"returns_function\.py.* __call__") as error:
+            LLPClassifier("lambda").fit(FRAME, BAGS, counts=counted(BAGS, VOTES)).save(tmp_path / "model")
+    assert "labels of bags" not in str(error.value)
+    assert not (tmp_path / "model").exists()
+
+
 @pytest.fixture
 def folder(files: Path, tmp_path: Path) -> Path:
     """A folder with a model of count-gbdt, for a test to change."""

@@ -127,9 +127,11 @@ def test_first_is_compared_with_best_entry_of_each_method_outside_its_family() -
 @pytest.mark.parametrize(("devices", "marked"), [("cpu cuda", [0, 1]), ("cpu cpu", [0, 0]), ("cuda cuda", [0, 0])])
 def test_gpu_seconds_are_marked(devices: str, marked: list[bool]) -> None:
     one, other = ({**record()["hardware"], "device": device} for device in devices.split())
-    found = board(runs("dllp", 0.9, 0.9, hardware=one), runs("llp-vat", 0.8, 0.8, hardware=other))
+    lost = [failed("llp-vat", seed=2, hardware={})]
+    found = board(runs("dllp", 0.9, 0.9, hardware=one), runs("llp-vat", 0.8, 0.8, hardware=other), lost)
     assert ["GPU" in field.lines[0] for field in COLUMNS["seconds"].fields(Standings.of(found).lines)] == marked
     assert found.uses_both == any(marked)
+    assert len(found.hardware) == len({*devices.split()})
 
 
 def test_ranking_follows_direction_of_metric() -> None:

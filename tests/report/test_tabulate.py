@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import cast
 
@@ -44,6 +45,12 @@ def test_tasks_of_methods_without_epochs_keep_board_name() -> None:
     assert len({*names}) == 3
     assert all(name.startswith("fine-ordered-") for name in names)
     assert names_of(every[2:]) == ["fine-ordered"]
+
+
+def test_bags_with_most_results_come_first() -> None:
+    lost = [failed("a", bagging="random", seed=seed) for seed in range(3)]
+    first, last = Leaderboards.of([*lost, record("a")]).groups()
+    assert [[board.bagging for board in group.values()] for group in (first, last)] == [["ordered"] * 3, ["random"] * 3]
 
 
 def test_natural_keys_are_tasks_of_one_board() -> None:
@@ -170,11 +177,23 @@ def test_note_on_different_data() -> None:
     assert found == ["adult", "adult 64, seed 0"]
 
 
+def test_training_of_averaged_networks_is_that_of_their_average() -> None:
+    limits, own = {"300", "20"}, {"4"}
+
+    def numbers(*records: Record) -> set[str]:
+        return {*re.findall(r"\d+", fine(records).training)} - {str(PROTOCOL["bags_per_step"])}
+
+    averaged, direct = record("a", average="half:4"), record("c", encoder=None)
+    assert numbers(averaged) == numbers(averaged, direct) == own
+    assert numbers(averaged, record("b"), direct) == limits | own
+    assert numbers(record("b"), direct) == limits
+
+
 def test_origin_names_each_source_once() -> None:
     records = [
         record(seed=0),
         record(seed=1, code={"version": "0.1.0", "commit": "fedcba9876543210", "dirty": True}),
-        failed(seed=2, libraries={"torch": "2.11.0", "numpy": "2.4.6"}),
+        failed(seed=2, libraries={"torch": "2.11.0", "numpy": "2.4.6"}, hardware={}),
     ]
     found = Leaderboards.of(records).origin
     assert found == {
@@ -183,6 +202,7 @@ def test_origin_names_each_source_once() -> None:
         "Libraries": "numpy 2.4.6, torch 2.11.0 and 2.13.0",
         "Hardware": "EPYC (cpu), 1 thread a run",
     }
+    assert Leaderboards.of(records[2:]).origin.keys() == found.keys() - {"Hardware"}
 
 
 START = make_cell_of("dllp")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from io import StringIO
 from itertools import permutations
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -144,6 +144,33 @@ def test_newer_code_replaces_older_without_dispute(tmp_path: Path) -> None:
     assert len(merge([first, second, again]).disputes) == 1, "two results of the same code are disputed"
 
 
+DECLARED = {"method": "1", "encoder": "1", "bagging": "1", "dataset": "111111111111"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "counts"),
+    [
+        ({"method": "10"}, {"method": "9"}, "one"),
+        ({"encoder": "2"}, {"method": "file:2"}, "one"),
+        ({"method": "2", "encoder": "2"}, {"encoder": "2"}, "one"),
+        ({"method": "3"}, {"bagging": "2"}, "other"),  # in opposite directions: the time decides
+        ({"method": "file:2"}, {"method": "file:1"}, "other"),
+        ({"method": "2"}, {"method": None}, "other"),
+        ({"dataset": "222222222222"}, {}, "other"),  # the beginning of a hash
+    ],
+)
+def test_higher_declared_versions_count(tmp_path: Path, one: Any, other: Any, counts: str) -> None:
+    first = record("a", 0.8, versions=DECLARED | one, finished=NOW)
+    second = record("a", 0.7, versions=DECLARED | other, finished=AHEAD)
+    both = [journal(tmp_path / name, each) for name, each in (("a", first), ("b", second))]
+    expected = [first if counts == "one" else second]
+    for prefer in (None, "newest", "first"):
+        for order in (both, both[::-1]):
+            merged = merge(order, cast(Any, prefer))
+            assert ([*merged.runs.values()], merged.superseded) == ([expected], 1)
+    assert [*Contents.read(journal(tmp_path / "c", first, second)).runs.values()] == [expected]
+
+
 AHEAD, NOW = "2999-01-01T00:00:00Z", "2026-01-01T00:00:00Z"
 
 
@@ -276,6 +303,9 @@ class TestCompare:
         console = Console(width=100, file=(out := StringIO()))
         render(found.leaderboards, console, yours=found.yours)
         assert "dllp (mlp), yours: 1 of 3 runs" in out.getvalue()
+        newer = record("dllp", 0.8, seed=1, versions={**mine["versions"], "method": "2"})
+        assert not compare(contents_of(mine), contents_of(*there, newer)).yours
+        assert compare(contents_of(newer), contents_of(*there)).yours == {mine["run"]}
         (difference,) = found.differences
         assert difference.startswith("dllp (mlp) minus bdc (mlp): -10.0, 1 seed, ")
 
@@ -338,13 +368,19 @@ def test_excerpt_has_what_boards_show(tmp_path: Path) -> None:
     assert found["curves"] == {}
 
 
+WAITING = {"published": {"tabllp-bdc", "llp-vat"}}
+"""methods with stale published runs, listed in leaderboards/growing/README.md"""
+
+
 @pytest.mark.parametrize("name", SHIPPED)
-def test_no_published_run_is_stale(name: str) -> None:
+def test_no_other_published_run_is_stale(name: str) -> None:
     contents = Contents.read(*journal_files(name))
     assert (contents.disputes, contents.warnings) == ([], ())
     cells = {run["cell"] for run in contents.records.values()}
     assert sorted(cells) == sorted(run["cell"] for run in shipped_cells(name))
-    assert stale_reasons([*contents.records.values(), *contents.tunings.values()]) == {}
+    known = {**contents.records, **contents.tunings}
+    specs = [known[each]["spec"] for each in stale_reasons(known.values())]
+    assert {spec.get("cell", spec)["method"] for spec in specs} <= WAITING.get(name, set())
 
 
 @pytest.mark.skipif(not shards(LEADERBOARDS), reason="an installed package has the excerpt alone")

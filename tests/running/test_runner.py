@@ -22,6 +22,7 @@ from bench import PLUGIN, LLPBench, arguments, as_they_were, make_settings, star
 from factory import make_record
 from rich.console import Console
 
+from llpbench import load_results
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
@@ -426,6 +427,16 @@ def test_dataset_without_labels_is_trained_and_judged_by_bags(llpbench: LLPBench
     assert page.index("| bag-mean-linear ") < page.index("| bag-share (floor) ")
     shown = (out / "index.html").read_text(encoding="utf-8")
     assert re.search("<h2>[^<]*given bags[^<]*</h2>", shown)
+    results = load_results(out)
+    board, scores = results.leaderboard(), results.scores
+    assert [*board["method"]] == [*results.leaderboard("l1")["method"]] == ["bag-mean-linear", "dllp", "bag-share"]
+    assert {*board["metric"]} == {"mpiou"}
+    assert board["rank"].isna().all()
+    assert {*zip(scores["criterion"], scores["metric"], strict=True)} == {("mpiou", "mpiou"), ("l1", "l1")}
+    assert "bag-mean-linear" in repr(results)
+    assert results.plot("time").figure.axes
+    with pytest.raises(LLPBenchError, match="mpiou 'given'"):
+        results.plot("time", bagging="ordered")
 
 
 @pytest.fixture
@@ -478,10 +489,24 @@ def test_runs_of_later_code_are_not_repeated(again, bench: Path, monkeypatch: py
     before = path.read_bytes()
     told, result = again()
     assert result.code == 2
-    for named in ("quick-a", f"version of engine {NUMERICS + 1}, here {NUMERICS}", "--keep-stale", "--out"):
+    for named in ("quick-a", f"version of engine {NUMERICS + 1}, now {NUMERICS}", "--keep-stale", "--out"):
         assert named in told
     assert path.read_bytes() == before
     assert again("--keep-stale")[1].code == 0
+
+
+def test_older_method_does_not_repeat_runs_of_newer_one(again, bench: Path) -> None:  # type: ignore[no-untyped-def]
+    edit(bench, '"quick-a", ', '"quick-a", version=2, ')
+    again()
+    before = records(bench)
+    edit(bench, "version=2", "version=1")
+    told, result = again()
+    assert (result.code, records(bench)) == (2, before)
+    assert "quick-a" in told
+    assert again("--keep-stale")[1].code == 0
+    edit(bench, "version=1", "version=10")
+    again()
+    assert [run["versions"]["method"] for run in records(bench) if run["spec"]["method"] == "quick-a"] == ["10"]
 
 
 def test_edited_plugin_is_run_again_unless_stale_runs_are_kept(again, bench: Path) -> None:  # type: ignore[no-untyped-def]

@@ -47,6 +47,8 @@ def test_flags_override_file_and_file_overrides_preset(tmp_path: Path) -> None:
     assert settings.protocol == Protocol(epochs=7)
     assert settings.encoders == "saint"
     assert resolve({}, config=path, preset="quick").encoders == "mlp"
+    path.write_text(path.read_text(), encoding="utf-8-sig")  # as some editors of Windows do
+    assert resolve({"seeds": "2"}, config=path) == settings
 
 
 SAMPLES: dict[str, object] = {

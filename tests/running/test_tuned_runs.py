@@ -142,6 +142,8 @@ def test_search_and_plan_show_chosen_configuration(llpbench: LLPBench, plugin: P
     words += ["--methods", "bag-mean-linear", "--bag-sizes", "16", "--tune-regimes", "fine", "--tune", "7"]
     planned = llpbench("plan", *words)
     assert "1 search to do (their choices run afterwards)" in planned.out
+    starts = llpbench("plan", *words, "--set", "bag-mean-linear.model=ridge,logistic").out
+    assert starts.count("model=logistic") == 2, "the search and its start"
     found = llpbench.succeed("run", *words)
     (record,) = Contents.read(tmp_path / FILE).tunings.values()
     chosen = record["best"]["auc"]["params"]

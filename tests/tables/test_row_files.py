@@ -195,6 +195,26 @@ def test_part_unlike_the_first_is_named(tmp_path: Path, change: Any, told: str, 
         assert {*map(type, read_rows(tmp_path)[told.split("'")[1]])} == {str}
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("types", [{}, {"income": "number", "rate": "number"}], ids=["found", "declared"])
+@pytest.mark.parametrize("marks", [",.", ".,", "0,.", "0.,", ",0.", ".0,"])
+def test_each_part_has_its_own_decimal_mark(marks: str, types: dict[str, str], strict: bool, tmp_path: Path) -> None:
+    for place, mark in enumerate(marks):  # whole numbers show no mark, and a rate alone may be 1234
+        income, rate = ("7", "8") if mark == "0" else (f"2{mark}5", f"1{mark}234")
+        write(tmp_path / f"{place}.csv", f'district,income,rate\nD,"{income}","{rate}"\n')
+    batches = RowBatches(tmp_path, types, keys=["district"])
+    found = joined(batches) if strict else batches.together()
+    expected = [[7.0, 8.0] if mark == "0" else [2.5, 1.234] for mark in marks]
+    assert found[["income", "rate"]].to_numpy().tolist() == expected
+
+
+def test_column_with_numbers_in_one_part_and_texts_in_another_is_warned_of_once(tmp_path: Path) -> None:
+    for name, ages in {"a": "5", "b": "old", "c": "7", "d": "young"}.items():
+        write(tmp_path / f"{name}.csv", f"district,age\nx,{ages}\n")
+    with warned("file", match=r"b\.csv.*'age'.*a\.csv", times=1):
+        assert read_rows(tmp_path, keys=["district"])["age"].tolist() == ["5", "old", "7", "young"]
+
+
 @pytest.mark.parametrize("change", ["remove", "replace", "add"])
 def test_part_that_changes_while_it_is_read_is_named_before_other_errors(tmp_path: Path, change: str) -> None:
     for name in ("1.csv", "2.csv"):

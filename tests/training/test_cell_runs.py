@@ -246,6 +246,7 @@ def test_wrong_result_of_fit_is_failed_record(monkeypatch: pytest.MonkeyPatch, f
     result = fit_direct(declared(), 0, toy_task(0))
     assert result.status == "failed"
     assert told in result.reason
+    assert ("test_cell_runs.py:" in result.reason) == (told != "no bags"), "the method's file, not the engine's"
 
 
 @pytest.mark.parametrize("kind", [ValueError, LLPBenchError])

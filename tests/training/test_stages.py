@@ -330,11 +330,18 @@ def test_leaving_members_keep_their_buffers() -> None:
             {"after_step": lambda _, weights, __: {"haed.0.bias": weights["head.0.bias"]}},
             r"after_step \(test_stages\.py:\d+\) must name .*'haed\.0\.bias'\. Did .*head\.0\.bias",
         ),
+        *(
+            ({"after_step": lambda _, weights, __, to=to: {"head.0.bias": to(weights["head.0.bias"])}}, told)
+            for to, told in (
+                (torch.mean, r"after_step \(test_stages\.py:\d+\) .*'head\.0\.bias' .* \[\d+\], got \[\]"),
+                (lambda _: 0.0, r"after_step \(test_stages\.py:\d+\) .*'head\.0\.bias' .* \[\d+\], got float"),
+            )
+        ),
         ({"after_step": lambda *_: None}, r"after_step \(test_stages\.py:\d+\) must return .*got NoneType"),
         ({"phases": (Phase("train", modules=("haed.",)),)}, r"phases .*'haed\.'\. Available: encoder, head\."),
     ],
 )
-def test_unknown_names_and_missing_result_are_refused(own: dict[str, Any], told: str) -> None:
+def test_unknown_names_and_wrong_results_are_refused(own: dict[str, Any], told: str) -> None:
     with pytest.raises(HookError, match=told):
         trained(type("Mistaken", (DLLP,), own)(SMALL), [0])
 

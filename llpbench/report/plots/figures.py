@@ -370,7 +370,7 @@ def _legend(figure: Figure) -> None:
 
 def _of_board(board: Board, name: str, kind: str, figure: Figure, **facts: Any) -> Drawing:
     """Return the plot of a board. `facts` are for its title and caption in `templates/captions.j2`."""
-    epochs = f"epochs chosen by {board.criterion.title}, {words.protocol_text(board.protocol)}"
+    epochs = f"epochs chosen by {board.criterion.title}, {board.training}"
     setting = f"{words.bags_words(board.bagging)}; {epochs if board.protocol else 'methods without epochs'}"
     has_several = (board.tasks["classes"].fillna(2) > 2).any()
     metric = board.metric
