@@ -162,11 +162,13 @@ class Standings:
 
     @staticmethod
     def labels(lines: DataFrame, *, marked: bool = False) -> list[str]:
-        """Return the names of entries; with `marked`, also what they are if they are not methods."""
+        """Return the names of entries; with `marked`, also what they are if they are not methods, and stale runs."""
         marks = {"floor": " (floor)", "ceiling": " (all labels)", "supervised": " (all labels)"}
+        runs = zip(*(lines[f"coverage_{kind}"] for kind in ("stale", "done")), strict=True)
+        stale = [f" ({old} of {done} runs stale)" if marked and old else "" for old, done in runs]
         of_roles = [marks.get(role, "") if marked else "" for role in lines["role"]]
         names = map(entry_label, *(lines[name].astype(object).fillna("") for name in _NAME))
-        return [words.clean(f"{name}{mark}") for name, mark in zip(names, of_roles, strict=True)]
+        return [words.clean("".join(parts)) for parts in zip(names, of_roles, stale, strict=True)]
 
 
 @once

@@ -182,7 +182,9 @@ def test_stale_runs_are_marked_everywhere(tmp_path: Path) -> None:
     report = make_report(records, stale={records[0]["run"]: "a.py has changed"})
     Published.write(report, tmp_path)
     note = "a (mlp) on adult 64 (1 run): a.py has changed"
-    assert f"**Made by other code**\n\n- {note}\n" in (tmp_path / "README.md").read_text(encoding="utf-8")
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert f"**Made by other code**\n\n- {note}\n" in readme
+    assert "a (mlp) (1 of 2 runs stale)" in readme
     shown = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "<small>1/2 stale</small>" in shown
     assert f"<li>{note}</li>" in shown
