@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.func import grad
 from torch.nn.functional import kl_div
 
-from llpbench import Bags, Method, MethodParams, Model, Now, Reports, losses, register_method
+from llpbench import Bags, Method, MethodParams, Model, Now, Reports, Stage, losses, register_method
 from llpbench.core.ranges import AtLeast, Choice, LogUniform
 
 
@@ -43,13 +43,18 @@ class _VATParams(MethodParams):
     """fraction of all steps in which the weight is ramped up"""
 
 
-@register_method("llp-vat", version=1, reference="Tsai & Lin 2020")
+@register_method("llp-vat", version=2, reference="Tsai & Lin 2020")
 class LLPVAT(Method, Reports):
     """DLLP with predictions that hardly change around every row (virtual adversarial training)."""
 
     Params = _VATParams
     params: _VATParams
     compiles = False  # compiling the second derivatives takes minutes
+
+    def __init__(self, params: MethodParams | None = None) -> None:
+        """Declare the ramp, whose length is a hyperparameter."""
+        super().__init__(params)
+        self.stages = (Stage(ramp=self.params.ramp),)
 
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the proportion loss + w(t) * consistency."""

@@ -24,7 +24,7 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Reports, Schema, losses, register_method
+from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Reports, Schema, Stage, losses, register_method
 from llpbench.core.model import MLP, Encoder, Model, Network
 from llpbench.core.ranges import AtLeast, Choice, LogUniform
 
@@ -65,12 +65,13 @@ class _Rotations(nn.Module):
         return flat
 
 
-@register_method("self-llp", version=1, reference="Liu et al. 2022", extra=True)
+@register_method("self-llp", version=2, reference="Liu et al. 2022", extra=True)
 class SelfLLP(Method, Reports):
     """DLLP with a self-supervised task and a teacher, the moving average of earlier weights."""
 
     Params = _SelfLLPParams
     params: _SelfLLPParams
+    stages = (Stage(ramp=RAMP),)
     phases = (Phase(modules=("encoder.", "head.", "rotations.head.")),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:

@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from llpbench import Bags, Method, MethodParams, Now, Pairs, Reports, Schema, losses, register_method
+from llpbench import Bags, Method, MethodParams, Now, Pairs, Reports, Schema, Stage, losses, register_method
 from llpbench.blocks.pairing import pseudo_pairs
 from llpbench.blocks.views import Projectors, at, mixed_view, some_rows
 from llpbench.core.model import Encoder, Encoding, Model, Network, Random
@@ -73,12 +73,17 @@ class _BDCParams(MethodParams):
     """weight of the row's own embeddings in the mixtures of the self-contrastive objective"""
 
 
-@register_method("tabllp-bdc", version=1, reference="TabLLP-BDC paper")
+@register_method("tabllp-bdc", version=2, reference="TabLLP-BDC paper")
 class TabLLPBDC(Method, Reports):
     """Difference-contrastive finetuning on pseudo-pairs of rows of two bags."""
 
     Params = _BDCParams
     params: _BDCParams
+
+    def __init__(self, params: MethodParams | None = None) -> None:
+        """Declare the ramp, whose length is a hyperparameter."""
+        super().__init__(params)
+        self.stages = (Stage(ramp=self.params.ramp or 1.0),)
 
     def build(self, encoder: Encoder, schema: Schema) -> Network:
         """Return the default network, with projectors for the self-contrastive objective."""
