@@ -378,7 +378,7 @@ def test_no_other_published_run_is_stale(name: str) -> None:
     assert (contents.disputes, contents.warnings) == ([], ())
     cells = {run["cell"] for run in contents.records.values()}
     assert sorted(cells) == sorted(run["cell"] for run in shipped_cells(name))
-    known = {**contents.records, **contents.tunings}
+    known: dict[str, Record | TuningRecord] = {**contents.records, **contents.tunings}
     specs = [known[each]["spec"] for each in stale_reasons(known.values())]
     assert {spec.get("cell", spec)["method"] for spec in specs} <= WAITING.get(name, set())
 
