@@ -6,8 +6,8 @@ The counts of a bag are sums of its rows' classes, which are independent given t
 logarithm of their probability. DLLP only requires that the mean prediction of a bag equals its proportion. Here a bag
 with confident predictions must match its count more closely than a bag with predictions near 1/2.
 
-In bags of more than 12 rows the sums are taken as normal, and of more than two classes, each is counted against all
-others.
+In bags of more than 12 rows, sums are approximated by normal distributions. With more than two classes, each is counted
+against all others.
 
 Zhang et al. 2020, Learning from Aggregate Observations. Shukla et al. 2023, A Unified Approach to Count-Based
 Weakly-Supervised Learning.

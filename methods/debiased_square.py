@@ -46,7 +46,7 @@ class _DebiasedSquareParams(MethodParams):
     """Hyperparameters of the correction."""
 
     form: Annotated[str, Choice("leave-out", "stream")] = "leave-out"
-    """source of the common offset: the step's other bags, or a running mean"""
+    """source of the common offset: the step's other bags, or a mean of all rows"""
     history: Annotated[float, Choice(0.0, 0.9, 0.99), When("form", "stream")] = 0.99
     """weight of the mean before the epoch; 0 uses the step's own mean"""
     unshrink: Annotated[bool, Choice(True, False), When("form", "leave-out")] = True

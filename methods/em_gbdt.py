@@ -4,8 +4,8 @@
     qᵢ: targets of row i;  F starts as the logits of `bag-gp`, so both share failures
 
 Each round of EM has two steps. First the logits of each bag are shifted until its predictions add up to its counts.
-A bag without rows of a class counts as having half a row, at most a hundredth of it. Then trees are fitted to these
-posteriors by cross-entropy. The next round shifts the logits of these trees.
+A bag without rows of a class counts as having half a row of it, at most a hundredth of the bag. Then trees are fitted
+to these posteriors by cross-entropy. The next round shifts the logits of these trees.
 
 The result depends on the start. By default this is the posterior of `bag-gp`: the method keeps its information and adds
 interactions. With `start=soft-labels`, the first targets are the bags' proportions.
