@@ -17,7 +17,7 @@ from llpbench.cli.output import echo, percent, print_table
 from llpbench.cli.reading_options import column_option, file_option, names_option
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.text import plural
-from llpbench.tables.column_names import csv_parts
+from llpbench.tables.column_names import column_of, csv_parts, split_names
 from llpbench.training.memory import keep_freed
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ class _Files:
         from llpbench.owndata.fitting import is_network
         from llpbench.owndata.own_files import BagFile, FileRows
         from llpbench.tables.bag_keys import bag_index, bag_keys, bags_as_texts
-        from llpbench.tables.column_names import column_of
         from llpbench.tables.row_files import RowBatch, RowBatches
 
         model = LLPClassifier.load(self.model)
@@ -188,7 +187,6 @@ def estimate(files: _Files, by: _Names, where: _Names, among: _Names, plot: Path
     from llpbench.owndata.group_estimates import ALL, NUMBERS
     from llpbench.owndata.logit_draws import ProcessDraws
     from llpbench.report.plots.layout import require_plot, save_figure
-    from llpbench.tables.column_names import split_names
     from llpbench.tables.writing import written
 
     if not files.bag_column:

@@ -18,7 +18,7 @@ from llpbench.cli.output import echo, print_table
 from llpbench.cli.reading_options import column_option, file_option, names_option, number_option
 from llpbench.core.errors import LLPBenchError, warn
 from llpbench.core.text import plural
-from llpbench.tables.column_names import csv_parts
+from llpbench.tables.column_names import column_of, csv_parts, matching_column, split_names
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -91,7 +91,6 @@ def _read(
     from llpbench.owndata.fitting import progress_display
     from llpbench.owndata.own_files import BagFile, draw_bags, one_per_bag
     from llpbench.tables.bag_keys import bag_index, bag_keys
-    from llpbench.tables.column_names import column_of, matching_column, split_names
     from llpbench.tables.row_files import RowBatches
 
     kinds, keep_key, one = common.read_pairs(types, "--types"), facts["keep_key"], len(bags) == 1
@@ -284,8 +283,6 @@ def _show_board(found: MethodChoice) -> None:
 
 def _class_names(given: tuple[str, ...], table: dict[str, Any]) -> list[str]:
     """Return the classes that --classes names. If it is repeated, each text is a class."""
-    from llpbench.tables.column_names import split_names
-
     values: Any = table.get("counts", table.get("proportions"))
     known = [str(name) for name in (values.index.unique(-1) if values.ndim == 1 else values.columns)]
     if len(known) > 1:

@@ -15,7 +15,7 @@ import click
 from llpbench.cli.options import OWN_DATA, AnyPath, Command, add_options
 from llpbench.cli.output import echo
 from llpbench.core.errors import LLPBenchError, LLPBenchWarning
-from llpbench.tables.column_names import csv_parts
+from llpbench.tables.column_names import csv_parts, matching_column, split_names
 from llpbench.tables.csv_dialect import FileFormat
 
 _PREFIXED = re.compile(r"--(separator|decimal|encoding|skip-rows) ")
@@ -192,8 +192,6 @@ def possible_names(given: Sequence[str]) -> list[str]:
 
 def key_names(given: tuple[str, ...], known: list[str]) -> tuple[list[str], list[str]]:
     """Return the columns that name a bag, in ROWS with the `known` columns, and in BAGS (`district=precinct`)."""
-    from llpbench.tables.column_names import matching_column, split_names
-
     sides = [(text, "", "") if matching_column(text, known) else text.partition("=") for text in given]
     names = split_names([rows for rows, _, _ in sides], known, "+")
     others = [name for rows, _, bags in sides for name in split_names([bags or rows], () if bags else known, "+")]

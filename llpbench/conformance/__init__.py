@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from llpbench.conformance.checks import CHECKS, Check, Verdict
 from llpbench.conformance.other_kinds import OTHER_KINDS
 from llpbench.conformance.subject import Subject
@@ -16,6 +14,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.global_state import restored
 from llpbench.core.registry import BAGGINGS, DATASETS, ENCODERS, METHODS, Entry, load_plugin
 from llpbench.core.text import hint
+from llpbench.training.cell_runs import limit_threads
 
 __all__ = ["CHECKS", "CHECKS_OF", "Check", "Subject", "Verdict", "find", "run_checks"]
 
@@ -56,15 +55,11 @@ def run_checks(entry: Entry, dataset: str | None = None) -> Iterator[Verdict]:
     """
     subject_of, checks = CHECKS_OF[entry.kind]
     subject = subject_of(entry, dataset) if entry.kind == "bagging" else subject_of(entry)
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # toy tensors gain nothing from more
-    try:
+    with limit_threads(1):  # toy tensors gain nothing from more
         for check in checks:
             with restored():  # no check may depend on another
                 verdict = check(subject)
             yield verdict
-    finally:
-        torch.set_num_threads(before)
 
 
 def _registered_by(file: str) -> list[Entry]:

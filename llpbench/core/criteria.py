@@ -1,8 +1,7 @@
 """Names, directions and regimes of validation criteria and test metrics. `metrics.py` computes them.
 
 Fine-grained criteria need the label of every validation row; coarse-grained ones need only the proportions of
-validation bags. All criteria are computed in the same training run, each with its own patience and best epoch, so one
-run is enough for all leaderboards. This module imports neither numpy nor torch, because reports use it.
+validation bags. One run is enough for all (`training/selection.py`). Reports use this module: no numpy, no torch.
 """
 
 from __future__ import annotations

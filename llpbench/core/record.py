@@ -128,7 +128,6 @@ class _BagFacts(TypedDict):
     test: Count
     histograms: list[Annotated[list[Count], Field(min_length=PROPORTION_BINS, max_length=PROPORTION_BINS)]]
     dropped: NotRequired[Count]
-    pooled: NotRequired[Count]
 
 
 class _CodeFacts(TypedDict):
@@ -268,7 +267,7 @@ class Record(TypedDict):
     - `histograms`: for each class, numbers of training bags by proportion, in `PROPORTION_BINS` equal bins of [0, 1]
     - `dropped`: number of training rows that are in no bag, if sizes of bags are limited
 
-    Records of older versions also have `spread`, `separation` and `pooled`.
+    Records of older versions also have `spread` and `separation`.
     """
     versions: dict[str, str | None]
     """versions of method, dataset, bagging and encoder (`core.provenance`); null if there is none, or unknown

@@ -25,8 +25,6 @@ from llpbench.owndata.training_set import read_training_set
 
 _NESTED = ("params", "encoder_params")
 """Arguments that are dictionaries: `params__strength` is `params={"strength": ...}`."""
-_FORMER = ("pretraining", "pretraining_params")
-"""Arguments of older versions, which models of theirs have in their files."""
 _TRIED = 100
 """Number of rows that a newly fitted method must be able to predict."""
 
@@ -206,7 +204,7 @@ class LLPClassifier(FittedClassifier):
         Load only what you trust: the model of another person may predict anything.
         """
         settings, model = FittedModel.read(Path(folder))
-        estimator = cls(**{name: value for name, value in settings.items() if name not in _FORMER})
+        estimator = cls(**settings)
         estimator._hold(model)
         return estimator
 

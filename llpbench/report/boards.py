@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from pandas import DataFrame, Index, MultiIndex, RangeIndex, Series
@@ -31,8 +31,6 @@ from llpbench.results.frame import shown
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-Role = Literal["ceiling", "control", "", "floor"]
 
 UNRANKED = ("ceiling", "control")
 """Roles of methods that are trained on labels of rows."""

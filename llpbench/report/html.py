@@ -29,13 +29,12 @@ from llpbench.report.board_tables import ANCHOR, DETAILS, Report
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.overview import Overview
+from llpbench.report.report_table import Plot
 from llpbench.report.tabulate import Leaderboards
 from llpbench.results.frame import metric_column, shown
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
-    from llpbench.report.plots.layout import Plot
 
 _HIDDEN = "l1"
 """Criterion whose boards are not on the page: L1 chooses nearly the same epochs as mPIoU."""
@@ -76,19 +75,21 @@ def to_html(
     tasks = concat([board.tasks for board in boards]) if boards else DataFrame(columns=["dataset", "bag_size", "bags"])
     by_size = tasks.sort_values("bag_size", key=lambda sizes: sizes.map(lambda size: size or 0), kind="stable")["bags"]
     present = {ANCHOR: report.robustness, "plots": plots[1:]}
+    data = _page_data(boards, links) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     tabs = TABS | ({"leaderboard": "The paper’s datasets"} if overview.which else {})
     return _rendered(
         words=words,
         title=report.title,
         overview=overview,
         beside=beside,
-        data=_compressed(_page_data(boards, links) | {"plots": {plot.name: plot.svg for plot in plots[1:]}}),
+        data=b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode(),  # without meaning in HTML
         warnings=report.warnings,
         tabs={name: title for name, title in tabs.items() if present.get(name, True)},
         boards=shown,
-        families=_distinct(family for board in shown for family in board["families"]),
-        datasets=_distinct(tasks["dataset"]),
-        sizes=_distinct(by_size),
+        families=[*dict.fromkeys(family for board in shown for family in board["families"])],
+        datasets=[*dict.fromkeys(tasks["dataset"])],
+        sizes=[*dict.fromkeys(by_size)],
         links=links,
         facts=_facts(leaderboards),
         columns=[column.explained(boards[0]) for column in COLUMNS.values()] if boards else [],
@@ -163,17 +164,13 @@ def _page_boards(report: Report) -> Iterator[dict[str, Any]]:
         }
 
 
-def _distinct(values: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values))
-
-
 def _facts(leaderboards: Leaderboards) -> dict[str, str]:
     """Return what the numbers of a report depend on."""
     encoders = sorted({encoder for board in leaderboards.boards for encoder in board.encoders})
     return {
         **leaderboards.origin,
         "Encoder": ", ".join(encoders) or "none: methods without an encoder only",
-        "Training": "; ".join(_distinct(board.training for board in leaderboards.boards)),
+        "Training": "; ".join(dict.fromkeys(board.training for board in leaderboards.boards)),
     }
 
 
@@ -218,9 +215,3 @@ def repeat_command(record: Record, instead: Mapping[str, object]) -> str | None:
     words = [f"--{name} {shlex.quote(str(value))}" for name, value in {**flags, **instead}.items() if value]
     words += [f"--set {shlex.quote(f'{name}={value}')}" for name, value in settings]
     return " ".join(["llpbench run", *words])
-
-
-def _compressed(value: Any) -> str:
-    """Return a value as JSON, compressed and in base64, which has no meaning in HTML."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode()

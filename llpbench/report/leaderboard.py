@@ -21,7 +21,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.text import fault, plural
 from llpbench.report import statistics
 from llpbench.report import wording as words
-from llpbench.report.boards import REFERENCE, Board, Role, once
+from llpbench.report.boards import REFERENCE, Board, once
 from llpbench.report.report_table import Field, Heading
 from llpbench.results.frame import MACHINE
 
@@ -140,14 +140,14 @@ def _is_even(board: Board) -> bool:
     return len({tuple(of_task) for _, of_task in seeds}) == 1
 
 
-def _reference(board: Board, entry: int, role: Role) -> int | None:
-    """Return the floor or ceiling of an entry's encoder, in its precision if possible, else in float32.
+def _floor_of(board: Board, entry: int) -> int | None:
+    """Return the floor of an entry's encoder, in its precision if possible, else in float32.
 
-    Entries without an encoder have the reference of the board's first encoder for which it is complete.
+    Entries without an encoder have the floor of the board's first encoder for which it is complete.
     """
     encoders, precisions = board.entries["encoder"].tolist(), board.entries["precision"].tolist()
     own = [encoders[entry]] if encoders[entry] or not board.encoders else [*board.encoders]
-    plain = board.entries.index[board.entries["is_plain"] & (board.entries["role"] == role)]
+    plain = board.entries.index[board.entries["is_plain"] & (board.entries["role"] == "floor")]
 
     def order(other: int) -> tuple[bool, int, bool, bool]:
         precision, place = precisions[other], own.index(encoders[other])
@@ -232,7 +232,7 @@ def _against_floor(board: Board) -> DataFrame:
     gains, means = {}, board.by_task(board.complete)
     independent, overall, even = _blocks(board), board.mean()["mean"], _is_even(board)
     for entry in board.complete:
-        floor = _reference(board, entry, "floor")
+        floor = _floor_of(board, entry)
         if floor is None or floor == entry or floor not in board.complete:
             continue
         gain = board.sign * (independent[entry] - independent[floor])

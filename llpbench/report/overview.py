@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pandas import DataFrame, concat, isna, notna
 
@@ -13,11 +13,8 @@ from llpbench.core.text import plural
 from llpbench.report import wording as words
 from llpbench.report.boards import Board, entry_label, once
 from llpbench.report.leaderboard import COLUMNS, comparisons
-from llpbench.report.report_table import Field, Heading, ReportTable
+from llpbench.report.report_table import Field, Heading, Plot, ReportTable
 from llpbench.report.statistics import CONFIDENCE, MARGIN
-
-if TYPE_CHECKING:
-    from llpbench.report.plots.layout import Plot
 
 MOST_ROWS = 8
 """Ranked entries of a board in an overview."""

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pandas import concat
@@ -19,12 +18,9 @@ from llpbench.report.board_tables import ANCHOR, Report
 from llpbench.report.boards import Board
 from llpbench.report.leaderboard import COLUMNS
 from llpbench.report.overview import BRIEF, MOST_ROWS, Overview, Standings
-from llpbench.report.report_table import Field, ReportTable
+from llpbench.report.report_table import Field, Plot, ReportTable
 from llpbench.report.tabulate import Leaderboards
 from llpbench.results.journal import FILE, SHARDS, shards
-
-if TYPE_CHECKING:
-    from llpbench.report.plots.layout import Plot
 
 _README, _STANDINGS, _INDEX = "README.md", "boards.csv", "index.html"
 

@@ -74,3 +74,17 @@ class ReportTable:
     def rows(self) -> list[tuple[Field, ...]]:
         """Fields of each row."""
         return [*zip(*(fields for _, fields in self.columns), strict=True)]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A written plot."""
+
+    name: str
+    """unique name; its anchor on the page is `plot-<name>`"""
+    title: str
+    caption: str
+    svg: str
+    width: int
+    """in points, which a page reserves before the plot is loaded"""
+    height: int

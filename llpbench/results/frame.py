@@ -285,10 +285,3 @@ def shown(frame: DataFrame, metric: str) -> Series:
 
     values = frame[metric_column(metric)]
     return 100.0 * values.where(isfinite(values))
-
-
-def value_of(run: Record, criterion: str, metric: str) -> float | None:
-    """Return a test metric of a single run as reports show it; None if it is unknown."""
-    result = run["results"].get(criterion) if run["status"] == "ok" else None
-    value = None if result is None else result["test"].get(metric)
-    return value if value is None else 100.0 * value

@@ -1,11 +1,7 @@
 """Merging of several journals: from several machines, or your own with the published one.
 
-Each journal keeps its order, in which later records are newer. Records of different journals are ordered by their
-time stamps; those of older code never count (`Contents.is_older`).
-
-A run with the same results in several journals is kept once. If results of the same code differ, all its records are
-kept, and reports flag it: the newest counts if they agree (`journal.agree`), otherwise none does until a user prefers
-one. Newer code wins over older code, and a success over a failure.
+Each journal keeps its order. Records of different journals are ordered by their time stamps. `journal.settle` decides
+which of them are kept, and `journal.agree` whether the last one counts, or none until a user prefers one.
 
 Published results are the journal in one shard per dataset, and an excerpt of its runs that ships with the package.
 `benchmarks/shards.py` writes both. `leaderboards/journal/DATASET.jsonl.xz` holds the lines of a dataset's runs and

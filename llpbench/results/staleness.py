@@ -51,8 +51,6 @@ def stale_reasons(records: Iterable[Record | TuningRecord]) -> dict[str, str]:
 def _difference(record: Record | TuningRecord, today: Mapping[str, str | None]) -> str:
     """Return which versions differ; "" if none do."""
     before = record["versions"]
-    if not before:
-        return "made before versions were recorded"
     reasons = [_change(part, before.get(part, "unknown"), now) for part, now in today.items()]
     if record["numerics"] != NUMERICS:
         reasons.append(f"version of engine {record['numerics']}, now {NUMERICS}")
@@ -63,7 +61,5 @@ def _change(part: str, old: str | None, now: str | None) -> str:
     """Return how the version of a part has changed; "" if it has not. None is an unknown version, not compared."""
     if old == now or old is None or now is None:
         return ""
-    if old.startswith("source:"):
-        return f"an older llpbench recorded no version of {part}"
     kind, _, hashed = now.partition(":")
     return f"{kind} of {part} changed" if hashed and ":" in old else f"version of {part} {old}, now {now}"

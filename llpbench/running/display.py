@@ -18,7 +18,7 @@ from llpbench.core.cell import Epoch
 from llpbench.core.criteria import BOARD_CRITERIA
 from llpbench.core.record import Record, TuningRecord
 from llpbench.core.text import duration, plural
-from llpbench.results.frame import items, value_of
+from llpbench.results.frame import items
 from llpbench.running.schedule import Job
 
 _MOST_RUNNING = 12
@@ -144,7 +144,8 @@ def _choices(record: TuningRecord) -> str:
 
 def _auc_text(records: Iterable[Record]) -> str:
     """Return mean and deviation over seeds by fine-grained validation, `AUC 88.1 ± 0.2`; "" without a test AUC."""
-    values = [value for record in records if (value := value_of(record, "auc", "auc")) is not None]
+    results = (record["results"].get("auc") for record in records)
+    values = [100 * auc for result in results if result and (auc := result["test"].get("auc")) is not None]
     spread = f" ± {stdev(values):.1f}" if len(values) > 1 else ""
     return f"AUC {fmean(values):.1f}{spread}" if values else ""
 

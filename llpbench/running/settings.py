@@ -104,6 +104,7 @@ def _at_least(least: int, expected: str) -> _Reader:
 
 _count = _at_least(1, "a positive whole number")
 _number = _at_least(0, "a whole number, 0 or more")
+_average = _Reader(lambda value: str(Average.of(str(value))), "KIND")  # in its canonical form: `half:30`
 
 
 @partial(_Reader, metavar="SIZES")
@@ -147,12 +148,6 @@ def _switch(value: Any) -> bool:
 def _one_of(*choices: str) -> _Reader:
     """Return a reader of one of the choices."""
     return _Reader(lambda value: _require(value, value in choices, " or ".join(choices)), "NAME")
-
-
-@partial(_Reader, metavar="KIND")
-def _average(value: Any) -> str:
-    """Read an average in place of a chosen epoch, in its canonical form: `half:30`."""
-    return str(Average.of(str(value)))
 
 
 def _some_of(*choices: str) -> _Reader:

@@ -1,11 +1,9 @@
 """Devices: choice, precision, memory, compiled steps, and the hardware facts stored with each run.
 
-On a GPU steps are recorded (`stage.py`), which is nearly as fast and takes no compilation time. `--compile` also
-compiles them. On a CPU compilation takes a minute or two and pays off for deep encoders. Encoders that declare
-`Encoder.compiles` are compiled if enough training is planned, the method allows it (`Method.compiles`) and a compiler
-exists. For other encoders compilation takes ten seconds per population size and needs `--compile`. The decision depends
-neither on timings nor on the number of seeds: compiled for a CPU, SAINT's dropout drops other elements, and a seed must
-get the same numbers alone as together with others. A record's `hardware` says whether its steps were compiled.
+On a GPU steps are recorded (`stage.py`), which is nearly as fast and takes no compilation time; `--compile` also
+compiles them. Whether steps are compiled on a CPU (`cell_runs.REPAID_AFTER`) depends neither on timings nor on the
+number of seeds: compiled for a CPU, SAINT's dropout drops other elements, and a seed must get the same numbers alone as
+together with others.
 """
 
 from __future__ import annotations

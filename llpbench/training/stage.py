@@ -19,11 +19,10 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from llpbench.core.bags import BaggedRows, Bags, FloatArray
+from llpbench.core.bags import BaggedRows, FloatArray
 from llpbench.core.cell import Epoch
 from llpbench.core.errors import HookError
 from llpbench.core.method import Method, Now, Phase, Stage
-from llpbench.core.model import Network
 from llpbench.core.record import CPU_TRAIN
 from llpbench.core.text import LOG, one_line
 from llpbench.training.cohort import Cohort, Rungs
@@ -293,7 +292,7 @@ class _MemberView:
         """Return the probabilities [rows, classes], with compiled code if validation uses it."""
         cohort, buffers = self._run.cohort, self._run.state.buffers
         if cohort.judging is cohort.prediction:
-            return self._apply(_proba)
+            return self._apply(lambda *parts: log_proba(*parts).exp())
         here = torch.tensor([self._number])
         weights = cohort.weights(cohort.stack.read_back(buffers, self._number)[None], here, buffers)
         return np.asarray(cohort.judging(log_proba, weights, here, cohort.data.rows, here)[0].exp())
@@ -305,10 +304,6 @@ class _MemberView:
         with torch.no_grad():  # without the dimension of members
             found = [function(self.network, method, tree_map(itemgetter(0), bags)) for bags in chunks]
         return np.asarray(torch.cat(found, dim=1)[0].float().cpu())
-
-
-def _proba(network: Network, method: Method, bags: Bags) -> Tensor:
-    return log_proba(network, method, bags).exp()
 
 
 class _AveragedWeights:

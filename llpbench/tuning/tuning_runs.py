@@ -62,7 +62,7 @@ def tuning_record(
         "status": "ok" if best else status,
         "reason": "" if best else next(iter(filter(None, [reason, *reasons])), "no trial gave a value"),
         "best": best,
-        "trials": [_line(trial) for trial in trials],
+        "trials": [asdict(t) | {"rungs": [*map(list, t.rungs)], "seconds": round(t.seconds, 4)} for t in trials],
         "times": {"total": round(sum(trial.seconds for trial in trials), 4)},
         "epochs": sum(trial.epochs for trial in trials),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -89,7 +89,3 @@ def _best(tuning: Tuning, trials: Sequence[Trial], criterion: str) -> Chosen | N
     return Chosen(
         trial=best.number, cell=cell.id, params=dict(cell.spec["params"]), value=best.values[criterion], default=start
     )
-
-
-def _line(trial: Trial) -> dict[str, Any]:
-    return asdict(trial) | {"rungs": [list(rung) for rung in trial.rungs], "seconds": round(trial.seconds, 4)}

@@ -41,13 +41,6 @@ def fitted(method: str, classes: int = 2) -> LLPClassifier:
     return model.fit(frame, bags, counts=counted(bags, votes))
 
 
-def test_model_with_former_arguments_loads(tmp_path: Path) -> None:
-    model = fitted("bag-mean-linear")
-    former = {"pretraining": "none", "pretraining_params": None}
-    model._model.write(tmp_path / "model", "bag-mean-linear", model.get_params() | former)
-    assert np.array_equal(LLPClassifier.load(tmp_path / "model").predict_proba(FRAME), model.predict_proba(FRAME))
-
-
 @pytest.mark.parametrize(
     ("method", "classes"), [*((name, 2) for name in FAST), ("bag-gp", 3), ("bag-soft-label-linear", 3)]
 )

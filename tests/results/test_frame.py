@@ -9,7 +9,7 @@ import pytest
 from factory import failed, make_cell_of, make_record, record, searched
 
 from llpbench.core.criteria import METRICS
-from llpbench.results.frame import COLUMNS, NO_PROTOCOL, metric_column, shown, tidy, value_of
+from llpbench.results.frame import COLUMNS, NO_PROTOCOL, metric_column, shown, tidy
 
 
 def test_frame_row_is_run_and_criterion() -> None:
@@ -72,6 +72,3 @@ def test_finite_values_are_shown_times_100(value: float | None, expected: float 
     (found,) = shown(tidy([run], criteria=["auc"]), "auc").tolist()
     assert found == expected or (expected is None and math.isnan(found))
     assert shown(tidy([run], criteria=["auc"]), "l1").tolist() == [25.0]
-    assert value_of(record("a", 0.25), "auc", "auc") == 25.0
-    assert value_of(run, "auc", "l1") == 25.0
-    assert value_of(run, "kl", "auc") is value_of(failed("a"), "auc", "auc") is None

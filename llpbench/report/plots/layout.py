@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import explained_failure, forget_stale, obstacle, replace_file
+from llpbench.report.report_table import Plot
 from llpbench.report.wording import NOTHING, clean
 
 WIDTH = 4.4
@@ -123,20 +124,6 @@ class Drawing:
                 drawing.figure.set_figheight(drawing.figure.get_figheight() + 0.165 * (len(lines) + 1))
                 drawing.figure.supxlabel("\n".join(lines), x=0.01, ha="left", color="0.35", fontsize=FONT_SIZE)
             return drawing
-
-
-@dataclass(frozen=True)
-class Plot:
-    """A written plot."""
-
-    name: str
-    """unique name; its anchor on the page is `plot-<name>`"""
-    title: str
-    caption: str
-    svg: str
-    width: int
-    """in points, which a page reserves before the plot is loaded"""
-    height: int
 
 
 LONGEST = 40
