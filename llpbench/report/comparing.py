@@ -170,10 +170,12 @@ def _named_differences(
                 developed = {*DEVELOPED_ON.get(name, ()), *DEVELOPED_ON.get(on_board[entry], ())}
                 datasets = board.of_task(gaps.index.get_level_values(0))
                 fair = gaps[[of not in developed for of in datasets]]
-                left = len({*datasets} & developed) if len({*datasets}) > 1 else 0
+                left = len({*datasets} & developed)
                 told = f", without {plural(left, 'dataset')} used in development" if left and len(fair) else ""
                 used = fair if len(fair) else gaps
                 family[name] = board.paired(used)
+                if not family[name]:
+                    yield f"{board.labels[entry]} cannot be compared with {name}: no seed has run on all common tasks."
                 labels[name] = board.labels[rival], _extent(board, used) + told, not left or len(fair) > 0
         tested, rest = (
             compared({name: gaps for name, gaps in family.items() if gaps and labels[name][-1] == is_tested})

@@ -169,7 +169,8 @@ FAMILIES = (("bag-gp-gbdt", "bag-gp", "em-gbdt", "count-gbdt"),)
 
 _CHOSEN_ON = "adult bank_marketing california credit diamonds electricity flights_2013 flights_2013_sample letter"
 DEVELOPED_ON = dict.fromkeys(FAMILIES[0], tuple(_CHOSEN_ON.split()))
-"""Datasets that took part in a choice of a method's settings. They do not count in its favour."""
+"""Datasets that took part in a choice of a method's settings. They do not count in its favour: when it is compared with
+others as the first of a board, or by `llpbench compare`."""
 
 
 @dataclass(frozen=True)

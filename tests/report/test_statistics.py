@@ -192,6 +192,16 @@ def test_datasets_of_development_are_left_out() -> None:
     assert numbers(line)[0] == 30.0
     (line,) = compared(*mine[:4], *there[:4], names=["bag-gp-gbdt"])
     assert (numbers(line)[0], "significant" in line) == (30.0, False)
+    alone = [run for name, value in (("mine", 0.6), ("bag-gp", 0.3)) for run in runs(name, *[value] * 3, dataset="adult")]
+    (line,) = compared(*alone, names=["bag-gp"])
+    assert (numbers(line)[0], "significant" in line) == (30.0, False)
+
+
+def test_tasks_without_a_common_seed_are_not_compared() -> None:
+    small, large = (runs("mine", 0.6, 0.6, 0.6, bag_size=size) for size in (64, 256))
+    there = [run for size in (64, 256) for run in runs("dllp", 0.3, 0.3, 0.3, bag_size=size)]
+    (line,) = compared(*small[:2], *large[2:], *there)
+    assert ("dllp" in line, "significant" in line) == (True, False)
 
 
 @pytest.mark.parametrize(

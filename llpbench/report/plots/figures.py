@@ -115,8 +115,9 @@ def _robustness(board: Board, name: str) -> Iterator[Drawing]:
         "robustness",
         figure,
         least=names[ranking.index[0]],
+        tied=int((ranking["rank"] == 1).sum()) - 1,
         first=names.get(first),
-        place=ranking.index.get_loc(first) + 1 if first in names else 1,  # a constant floor has no place
+        place=ranking["rank"].get(first, 1),  # a constant floor has no place
         number=len(ranking),
         tasks=plural(int(drawn["tasks"].max()), "task"),
         hidden=len(ranking) - len(drawn),
