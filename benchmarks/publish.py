@@ -19,9 +19,8 @@ from llpbench import load_results
 from llpbench.report import wording as words
 from llpbench.report.board_tables import TITLE, Report
 from llpbench.report.overview import Overview, Standings
-from llpbench.report.plots.layout import Plot
 from llpbench.report.publishing import Published
-from llpbench.report.report_table import Field, Heading, ReportTable
+from llpbench.report.report_table import Field, Heading, Plot, ReportTable
 from llpbench.report.statistics import MARGIN
 
 BOARDS, PLOTS = Path("leaderboards"), Path("plots")

@@ -5,7 +5,7 @@ A *cell* is a full specification without a seed; a *run* is one seed of a cell. 
 
 # no `from __future__ import annotations`: NotRequired would be ignored
 from datetime import datetime
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from pydantic import AfterValidator, Field, GetPydanticSchema, WrapValidator
 from typing_extensions import TypedDict  # pydantic accepts `typing.TypedDict` only from Python 3.12 on
@@ -283,6 +283,12 @@ class Record(TypedDict):
     """device, name, threads, compiled, precision; empty if a run failed earlier"""
     finished: _Moment
     """time at the end of the run in UTC, ISO 8601"""
+
+
+class SomeDone(NamedTuple):
+    """Runs of a cell that are done before its other runs."""
+
+    records: list[Record]
 
 
 class Chosen(TypedDict):

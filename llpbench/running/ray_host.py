@@ -32,6 +32,7 @@ from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import USER, private_root, temporary_folder
 from llpbench.core.provenance import software
+from llpbench.core.record import SomeDone
 from llpbench.core.text import one_line
 from llpbench.running.channel import Alive, Parent
 from llpbench.running.cluster import Broken, Finished, Heard, NodeFiles, Nodes, Room, Setup, TrialJob, TrialRequest
@@ -49,7 +50,7 @@ _ENVIRONMENT = {
     "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # the state is not used
 }
 _OBJECT_STORE_BYTES = 128 * 2**20  # tables pass through it only if machines share no folder
-_SECONDS_BETWEEN_REPORTS = {Epoch: 0.5, Alive: 30.0, Warned: 0.0}
+_SECONDS_BETWEEN_REPORTS = {Epoch: 0.5, Alive: 30.0, SomeDone: 0.0, Warned: 0.0}
 """Least time between a message of a job and the one before it; others are skipped."""
 _SECONDS_BETWEEN_COUNTS = 2.0
 """Seconds between two counts of the machines of a cluster."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,7 +16,7 @@ from functools import partial
 from llpbench.core.cell import Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle
-from llpbench.core.record import Record, Status, TuningRecord
+from llpbench.core.record import Record, SomeDone, Status, TuningRecord
 from llpbench.core.text import plural
 from llpbench.data.loading import locate
 from llpbench.results.journal import Contents, Journal
@@ -167,6 +168,8 @@ class _RunListener(Listener):
     """Running jobs with the moments of their start, by id."""
     _done: set[str] = field(default_factory=set)
     """Ids of cells that have run."""
+    _written: dict[str, dict[int, Record]] = field(default_factory=lambda: defaultdict(dict))
+    """Runs of unfinished jobs that are in the journal, by the job's id and seed."""
     _next_estimate: float = -math.inf
 
     @property
@@ -195,6 +198,8 @@ class _RunListener(Listener):
                 self.warned(text)
             case Epoch():
                 self._display.progressed(job, message)
+            case SomeDone(records):
+                self._write(job, [record for record in records if record["status"] == "ok"])
             case Ended():
                 self._end(job, message)
             case list():
@@ -218,17 +223,24 @@ class _RunListener(Listener):
         self._done.add(job.id)
         shared = self._slots > 1 and not job.alone
         retried = tuple(record["seed"] for record in records if shared and record["status"] == "out-of-memory")
-        final = [record for record in records if record["seed"] not in retried]
-        self._journal.append(*final)
-        for record in final:
-            self._estimator.learn(record)
+        self._write(job, [record for record in records if record["seed"] not in retried])
         if retried:
             self._schedule.put(Job(job.cell, retried, alone=True))
             self.warned(f"{job.title}: out of memory while sharing the device; retrying alone")
-        self._display.finished(job, final)
+        self._display.finished(job, [*self._written.pop(job.id).values()])
         self._estimate()
 
+    def _write(self, job: Job, records: Iterable[Record]) -> None:
+        written = self._written[job.id]
+        for record in records:
+            if record["seed"] not in written:
+                self._journal.append(record)
+                self._estimator.learn(record)
+                written[record["seed"]] = record
+
     def _end(self, job: Job, end: Ended) -> None:
+        """Retry a job, or record why it ended. Its written runs stay."""
+        job = replace(job, seeds=tuple(seed for seed in job.seeds if seed not in self._written[job.id]))
         retry = _retry(job, end)
         if end.how == "stopped":
             self._schedule.left.append(job)

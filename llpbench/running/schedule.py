@@ -14,7 +14,7 @@ from typing import Literal
 
 from llpbench.core.cell import Cell, Environment, Epoch, Tuning
 from llpbench.core.errors import LLPBenchError
-from llpbench.core.record import Record, Status, TuningRecord
+from llpbench.core.record import Record, SomeDone, Status, TuningRecord
 from llpbench.core.text import LOG, one_line, plural
 
 _CHEAP_SECONDS = 20.0
@@ -23,7 +23,7 @@ _CHEAP_SECONDS = 20.0
 
 Result = list[Record] | TuningRecord
 """The result of a job: the records of a cell's seeds, or the record of a search."""
-RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch], None] | None], list[Record]]
+RunCell = Callable[[Cell, Sequence[int], Environment, Callable[[Epoch | SomeDone], None] | None], list[Record]]
 """A function that runs a cell, such as `training.cell_runs.run_cell`."""
 
 
@@ -58,18 +58,20 @@ class Job:
         changed = configuration(self.cell) if self.cell.params else ""
         return f"{self}, {changed}" if changed else str(self)
 
-    def run(self, environment: Environment, on_epoch: Callable[[Epoch], None], run: RunCell | None = None) -> Result:
+    def run(
+        self, environment: Environment, say: Callable[[Epoch | SomeDone], None], run: RunCell | None = None
+    ) -> Result:
         """Return the result; after an error, failed records. `run`: function that runs cells."""
         try:
             if self.tuning is not None:
                 from llpbench.tuning.tuning_runs import run_tuning  # Optuna
 
-                return run_tuning(self.tuning, environment, on_epoch, self.replaces)
+                return run_tuning(self.tuning, environment, say, self.replaces)
             if run is None:
                 from llpbench.training.cell_runs import run_cell  # torch
 
                 run = run_cell
-            return run(self.cell, self.seeds, environment, on_epoch)
+            return run(self.cell, self.seeds, environment, say)
         except (Exception, SystemExit) as error:  # even a fault of the engine must not end a run of many hours
             if not isinstance(error, LLPBenchError) or error.__cause__ is not None:  # else its text says everything
                 LOG.debug("What failed:", exc_info=error)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from llpbench.core.cell import Environment, Epoch
+from llpbench.core.record import SomeDone
 from llpbench.core.text import LOG, duration, one_line
 from llpbench.running.channel import Child, ChildDied, Parent
 from llpbench.running.executors import LogHandler, Message, Outcome, Warned
@@ -112,11 +113,11 @@ def main() -> None:
     parent.send("ready")
     last_report = -_SECONDS_BETWEEN_REPORTS
 
-    def report(epoch: Epoch) -> None:
+    def report(message: Epoch | SomeDone) -> None:
         nonlocal last_report
-        if time.monotonic() - last_report >= _SECONDS_BETWEEN_REPORTS:
+        if isinstance(message, SomeDone) or time.monotonic() - last_report >= _SECONDS_BETWEEN_REPORTS:
             last_report = time.monotonic()
-            parent.send(epoch)
+            parent.send(message)
 
     process = os.getpid()
     while True:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import io
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +27,7 @@ from llpbench.core.files import replace_file
 from llpbench.core.global_state import restored
 from llpbench.core.method import DirectMethod, Method
 from llpbench.core.metrics import holdout_criteria
-from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, ROUNDING, CriterionResult, Record, Status
+from llpbench.core.record import CPU_TOTAL, CPU_TRAIN, ROUNDING, CriterionResult, Record, SomeDone, Status
 from llpbench.core.registry import ENCODERS, METHODS, load_plugin
 from llpbench.core.seeding import generator
 from llpbench.core.text import LOG, fault
@@ -62,10 +64,13 @@ _NOTHING_CHOSEN = (
 )
 
 
-def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoch: _OnEpoch = None) -> list[Record]:
+def run_cell(
+    cell: Cell, seeds: Sequence[int], environment: Environment, say: Callable[[Epoch | SomeDone], None] | None = None
+) -> list[Record]:
     """Train and judge all seeds of a cell; return one record for each seed.
 
-    All seeds train as one population; direct methods are fitted one by one. Errors of a seed become records with status
+    Seeds train as one population, or several; direct methods are fitted one by one. `say` gets the epochs, and the
+    records of each population but the last as soon as it is done. Errors of a seed become records with status
     `failed` or `out-of-memory`. Only `KeyboardInterrupt` and `LLPBenchError` (bad input of all seeds) are raised.
     """
     with at_work(cell, environment) as machine:
@@ -73,35 +78,46 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, on_epoc
             method = method_of(cell)
         facts = cell_facts(cell)  # before training, which later edits of the sources do not affect
         clock = time.perf_counter()
-        tasks, results = dict[int, Task](), list[SeedResult]()
+        tasks, unloaded = dict[int, Task](), list[SeedResult]()
         for seed in seeds:
             try:
                 tasks[seed] = make_task(cell, seed, method.supervision, environment.data_dir)
             except DataError:  # of all seeds
                 raise
             except (Exception, SystemExit) as error:  # such as of a bagging that a plugin registers
-                results.append(SeedResult(seed, "failed", fault(error), members=0))
+                unloaded.append(SeedResult(seed, "failed", fault(error), members=0))
         data_seconds = (time.perf_counter() - clock) / len(seeds)
+        parts: Iterable[list[SeedResult]] = ()
         if isinstance(method, DirectMethod):
-            for seed, task in tasks.items():
-                Machine().reset_peak_memory()
-                with restored(f"method {cell.method}"):
-                    # a new object: state of one seed would leak, since its training rows are test rows of another
-                    results.append(fit_direct(method_of(cell), seed, task))
+            parts = (_fit(cell, seed, task) for seed, task in tasks.items())
         elif tasks:
             keep = environment.predictions is not None
-            machine, most, pretrain = prepared(cell, tasks, environment, machine, on_epoch)
+            machine, most, pretrain = prepared(cell, tasks, environment, machine, say)
+            train = partial(
+                _train_population, cell, method, machine=machine, on_epoch=say, pretrain=pretrain, keep=keep
+            )
             most = most and max(most // cell.ensemble, 1)
-            for group in populations(tasks, (cell.protocol or Protocol()).bags_per_step, most):
-                results += _train_population(cell, method, group, machine, on_epoch, pretrain, keep=keep)
+            parts = map(train, populations(tasks, (cell.protocol or Protocol()).bags_per_step, most))
         shared = {**facts, "hardware": machine.hardware(environment.threads, cell.precision)}
-        records = {each.seed: each.record(cell, tasks.get(each.seed), data_seconds, shared) for each in results}
-        if environment.predictions is not None:
-            classes = load_table(cell.dataset, environment.data_dir).classes
-            for seed, predicted in ((each.seed, each.predicted) for each in results if each.status == "ok"):
-                file = Path(environment.predictions) / f"{cell.run_id(seed)}.parquet"
-                _keep_predictions(file, predicted, tasks[seed], classes, records[seed]["finished"])
-        return [*records.values()]
+        records: list[Record] = []
+        for results in chain([unloaded], parts):
+            done = [each.record(cell, tasks.get(each.seed), data_seconds, shared) for each in results]
+            for each, record in zip(results, done, strict=True):
+                if environment.predictions is not None and each.status == "ok":
+                    classes = load_table(cell.dataset, environment.data_dir).classes
+                    file = Path(environment.predictions) / f"{record['run']}.parquet"
+                    _keep_predictions(file, each.predicted, tasks[each.seed], classes, record["finished"])
+            records += done
+            if say is not None and done and len(records) < len(seeds):
+                say(SomeDone(done))
+        return records
+
+
+def _fit(cell: Cell, seed: int, task: Task) -> list[SeedResult]:
+    Machine().reset_peak_memory()
+    with restored(f"method {cell.method}"):
+        # a new object: state of one seed would leak, since its training rows are test rows of another
+        return [fit_direct(method_of(cell), seed, task)]
 
 
 @contextmanager

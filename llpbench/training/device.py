@@ -3,7 +3,7 @@
 On a GPU steps are recorded (`stage.py`), which is nearly as fast and takes no compilation time; `--compile` also
 compiles them. Whether steps are compiled on a CPU (`cell_runs.REPAID_AFTER`) depends neither on timings nor on the
 number of seeds: compiled for a CPU, SAINT's dropout drops other elements, and a seed must get the same numbers alone as
-together with others.
+together with others. (Of whole natural bags, the seeds with least training rows decide.)
 """
 
 from __future__ import annotations

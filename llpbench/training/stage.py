@@ -310,16 +310,18 @@ class _AveragedWeights:
     """Weights whose predictions are averaged: those after each epoch of the second half, or one moving average."""
 
     def __init__(self, kind: str, epochs: int, steps: int, theta: Tensor) -> None:
-        """`steps` is the number of steps in an epoch, `theta` [members, parameters] the initial weights."""
+        """`steps` is the number of steps in an epoch, `theta` [members, parameters] like the weights."""
         self._first = epochs // 2 if kind == "half" else epochs
         self._share = 1 / (_HORIZON * steps)
-        self._moving = theta.detach().clone() if kind == "ema" else None
+        self._moving = torch.zeros_like(theta.detach()) if kind == "ema" else None
+        self._weight = 0.0  # of all steps together in the moving average
         self._snapshots: list[Tensor] = []
 
     def after_step(self, theta: Tensor) -> None:
         """Move the moving average a small part of the way to the current weights."""
         if self._moving is not None:
             self._moving.lerp_(theta.detach(), self._share)
+            self._weight += self._share * (1 - self._weight)
 
     def after_epoch(self, epoch: int, theta: Tensor) -> None:
         """Keep the weights after an epoch of the second half."""
@@ -329,7 +331,7 @@ class _AveragedWeights:
     @property
     def weights(self) -> Tensor:
         """Weights whose predictions are averaged [members, n, parameters]."""
-        return torch.stack(self._snapshots if self._moving is None else [self._moving], dim=1)
+        return torch.stack(self._snapshots if self._moving is None else [self._moving / self._weight], dim=1)
 
 
 _BEFORE = 2

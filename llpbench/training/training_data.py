@@ -111,7 +111,7 @@ class TrainingData:
         plans, keys = [], []
         for slot, rng in streams.items():
             groups = self._buckets(unit, per_step, slot)
-            plans.append(np.concatenate([bucket[_draw(len(bucket), per_step, rng)] for bucket in groups])[steps])
+            plans.append(np.concatenate([bucket[_draw(len(bucket), per_step, rng, unit)] for bucket in groups])[steps])
             keys.append(rng.integers(2**32, size=(len(steps), phases)))
         return EpochPlan(stacked(plans, self.device), stacked(keys, self.device), tuple(widths[steps].tolist()))
 
@@ -146,12 +146,17 @@ class TrainingData:
         return Rows(*(value[slots[..., None], index] for value in self.rows))
 
 
-def _draw(units: int, per_step: int, rng: np.random.Generator) -> IntArray:
-    """Return all numbers below `units` in random order, and some of them again to fill [steps, per_step]."""
+def _draw(units: int, per_step: int, rng: np.random.Generator, unit: Unit) -> IntArray:
+    """Return all numbers below `units` in random order, and some of them again to fill [steps, per_step].
+
+    No step has a bag twice, unless there are fewer than a step has places. A row may be twice in the last step.
+    """
     steps = math.ceil(units / per_step)
     order = rng.permutation(units)
     earlier = order[: (steps - 1) * per_step] if steps > 1 else order
-    return np.concatenate([order, rng.choice(earlier, size=steps * per_step - units)]).reshape(steps, per_step)
+    missing = steps * per_step - units
+    again = rng.choice(earlier, size=missing, replace=unit == "rows" or not 1 < missing <= len(earlier))
+    return np.concatenate([order, again]).reshape(steps, per_step)
 
 
 def stacked(arrays: Sequence[NDArray[Any]], device: torch.device) -> Tensor:

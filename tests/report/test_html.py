@@ -23,7 +23,7 @@ from llpbench.report.boards import Board
 from llpbench.report.html import TABS, repeat_command
 from llpbench.report.html import to_html as html_of
 from llpbench.report.overview import Overview
-from llpbench.report.plots.layout import Plot
+from llpbench.report.report_table import Plot
 from llpbench.report.tabulate import Leaderboards
 
 if TYPE_CHECKING:

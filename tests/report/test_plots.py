@@ -21,7 +21,8 @@ from pandas import Series
 
 from llpbench.core.record import Record
 from llpbench.report.plots.figures import KINDS, _pareto_front, gallery, proportions
-from llpbench.report.plots.layout import Drawing, Plot, save
+from llpbench.report.plots.layout import Drawing, save
+from llpbench.report.report_table import Plot
 from llpbench.report.statistics import interval
 from llpbench.report.tabulate import Leaderboards
 

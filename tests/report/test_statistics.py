@@ -192,7 +192,9 @@ def test_datasets_of_development_are_left_out() -> None:
     assert numbers(line)[0] == 30.0
     (line,) = compared(*mine[:4], *there[:4], names=["bag-gp-gbdt"])
     assert (numbers(line)[0], "significant" in line) == (30.0, False)
-    alone = [run for name, value in (("mine", 0.6), ("bag-gp", 0.3)) for run in runs(name, *[value] * 3, dataset="adult")]
+    alone = [
+        run for name, value in (("mine", 0.6), ("bag-gp", 0.3)) for run in runs(name, *[value] * 3, dataset="adult")
+    ]
     (line,) = compared(*alone, names=["bag-gp"])
     assert (numbers(line)[0], "significant" in line) == (30.0, False)
 

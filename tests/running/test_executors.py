@@ -26,7 +26,7 @@ from llpbench.core.cell import Environment, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import private_root
 from llpbench.core.provenance import cell_versions, software
-from llpbench.core.record import Record
+from llpbench.core.record import Record, SomeDone
 from llpbench.results.journal import SAVED, Contents, Journal
 from llpbench.running import channel, ray_host, worker
 from llpbench.running.channel import Alive
@@ -65,6 +65,8 @@ class Diary(Listener):
                 self.warned(text)
             case Epoch():
                 self.lines.append(f"epoch {size} {message.epoch} {message.value}")
+            case SomeDone(records):
+                self.records += records
             case Ended():
                 self.lines.append(f"{message.how} {size}: {message.reason}")
                 again = job if message.how == "lost" else None

@@ -26,7 +26,7 @@ from llpbench import load_results
 from llpbench.core.cell import Cell, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.provenance import NUMERICS
-from llpbench.core.record import Record, TuningRecord
+from llpbench.core.record import Record, SomeDone, TuningRecord
 from llpbench.core.registry import REGISTRIES, load_plugin
 from llpbench.report.wording import STALE_NOTE
 from llpbench.results import staleness
@@ -279,6 +279,29 @@ def test_job_without_record_is_reported(tiny_bench: Path, tmp_path: Path, monkey
     assert [each for each in tried if each[0] == 33] == [(33, False, 1), (33, False, 2), (33, False, 3)]
     assert re.findall(r"\d+", display.said[-1]) == ["2"]
     assert "quick-a on tiny ordered 8 (2 seeds): by somebody; retrying alone" in display.said
+
+
+def test_finished_seeds_of_an_ended_job_stay(tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = {8: Ended("timed-out", "too long"), 16: Ended("killed", "by somebody"), 32: Ended("stopped"), 33: None}
+    tried: list[tuple[int, tuple[int, ...]]] = []
+
+    class Partly(Inline):
+        def run(self, schedule: Schedule, listener: Listener) -> None:
+            while (job := schedule.next()) is not None:
+                size = job.cell.bag_size or 0
+                tried.append((size, job.seeds))
+                listener.started(job)
+                made = [make_record(job.cell, seed) for seed in job.seeds]
+                listener.notify(job, SomeDone(made[:1]))
+                listener.notify(job, ends.pop(size, None) or made)
+
+    monkeypatch.setattr(runner, "_pick_executor", lambda settings, *_: (Partly(settings.environment), ""))
+    _, display = run(tiny_bench, tmp_path, methods="quick-a", seeds="2", bag_sizes="8,16,32,33")
+    found = sorted((line["spec"]["bag_size"], line["seed"], line["status"]) for line in journal(tmp_path))
+    both = [(size, seed, "ok") for size in (16, 33) for seed in (0, 1)]
+    assert found == sorted([(8, 0, "ok"), (8, 1, "timed-out"), (32, 0, "ok"), *both])
+    assert [seeds for size, seeds in tried if size == 16] == [(0, 1), (1,)]
+    assert re.findall(r"\d+", display.said[-1]) == ["1"], "runs that are left"
 
 
 def test_missing_device_is_refused(tiny_bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

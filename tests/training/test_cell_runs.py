@@ -25,7 +25,7 @@ from llpbench.core.method import Method
 from llpbench.core.metrics import test_metrics as judge_predictions
 from llpbench.core.provenance import NUMERICS
 from llpbench.core.ranges import Choice, read_params, read_value
-from llpbench.core.record import PROPORTION_BINS, Record
+from llpbench.core.record import PROPORTION_BINS, Record, SomeDone
 from llpbench.core.registry import METHODS
 from llpbench.data.tasks import build_task
 from llpbench.data.toy import toy_assignment, toy_table
@@ -315,9 +315,11 @@ def test_each_seed_has_its_own_direct_method(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(declared, "fit", remembering)
     cell = make_cell("bag-mean-linear", "tiny", bag_size=16)
-    both = run_cell(cell, [0, 1], Environment(device="cpu"))
+    said: list[Any] = []
+    both = run_cell(cell, [0, 1], Environment(device="cpu"), said.append)
     (alone,) = run_cell(cell, [1], Environment(device="cpu"))
     assert len(fitted) == 3
+    assert said == [SomeDone(both[:1])]
     assert both[1]["results"] == alone["results"]
 
 

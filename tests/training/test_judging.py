@@ -237,15 +237,15 @@ def test_half_averages_epochs_of_second_half() -> None:
     assert average.weights[:, :, 0].tolist() == [[2.0, 3.0, 4.0]] * 2
 
 
-def test_moving_average_forgets_initial_weights() -> None:
-    average = _AveragedWeights("ema", 3, 100, torch.ones(1, 2))
-    theta = torch.zeros(1, 2)
-    for epoch in range(3):
+def test_moving_average_is_of_weights_after_steps() -> None:
+    average = _AveragedWeights("ema", 3, 100, torch.full((1, 2), 9.0))  # the initial weights do not count
+    for epoch, weight in enumerate((1.0, 0.0, 0.0)):
         for _ in range(100):
-            average.after_step(theta)
-        average.after_epoch(epoch, theta)
+            average.after_step(torch.full((1, 2), weight))
+        average.after_epoch(epoch, torch.zeros(1, 2))
+    of_first = (1 - np.exp(-1 / 3)) * np.exp(-2 / 3) / (1 - np.exp(-1))
     assert average.weights.shape == (1, 1, 2)
-    assert average.weights[0, 0].tolist() == pytest.approx([np.exp(-1)] * 2, abs=2e-3)
+    assert average.weights[0, 0].tolist() == pytest.approx([of_first] * 2, abs=2e-3)
 
 
 def test_training_without_validation_takes_same_steps() -> None:

@@ -53,7 +53,7 @@ from llpbench.training.device import Machine, compiler_exists
 from llpbench.training.judging import judge
 from llpbench.training.objective import build_copies, encoding, log_proba, loss_at
 from llpbench.training.stage import StageRun
-from llpbench.training.training_data import LARGEST_RATIO, TrainingData, _buckets, profile
+from llpbench.training.training_data import LARGEST_RATIO, TrainingData, _buckets, _draw, profile
 
 
 def saint(schema: Schema) -> Encoder:
@@ -186,6 +186,13 @@ def test_epoch_draws_every_bag_once_except_last_gap(seed: int, per_step: int) ->
     for step, width in zip(steps, plan.widths, strict=True):
         assert any(set(step.tolist()) <= set(bucket.tolist()) for bucket in _buckets(task.train.sizes, per_step))
         assert task.train.sizes[step].max() <= width
+
+
+@pytest.mark.parametrize(("bags", "per_step"), [(5, 4), (9, 8), (3, 2)])
+def test_no_step_has_a_bag_twice(bags: int, per_step: int) -> None:
+    for seed in range(200):
+        steps = _draw(bags, per_step, np.random.default_rng(seed), "bags")
+        assert all(len({*step}) == per_step for step in steps.tolist())
 
 
 def test_each_epoch_has_its_own_step_order() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 from llpbench.core.cell import Epoch
+from llpbench.core.record import SomeDone
 from llpbench.running.channel import Alive
 from llpbench.running.schedule import Ended, Job, Result, Schedule
 
@@ -41,7 +42,7 @@ class Warned(NamedTuple):
     text: str
 
 
-Message = Epoch | Warned | Alive
+Message = Epoch | SomeDone | Warned | Alive
 """What a worker sends while it runs a job."""
 Outcome = Result | Ended
 
