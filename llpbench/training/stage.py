@@ -105,6 +105,8 @@ class StageRun:
             return
         now = self.cohort.now(self.stage, epoch * self.cohort.steps(self.stage))
         for position, number in enumerate(self.slots.tolist()):
+            if self.cohort.outcomes[number].failure:  # NaN would end the training of the others
+                continue
             targets = self.cohort.members[number].method.prepare(_MemberView(self, position, number), now)
             with torch.no_grad():
                 self.theta[position] = self.cohort.stack.read_back(self.state.buffers, number)
