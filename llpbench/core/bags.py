@@ -245,3 +245,5 @@ class Task:
     """number of training rows that are in no bag; None if the sizes of bags have no limit"""
     test_bags: IntArray | None = None
     """[test rows] the training bag of each row, -1 for none; None if bags apply to training rows only"""
+    moved: int = 0
+    """number of validation bags that are trained on, as the last of the training bags"""

@@ -201,7 +201,7 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
     bags_per_step = (cell.protocol or Protocol()).bags_per_step
     used = assignment.with_validation_in_training() if cell.average else assignment
     task = build_task(table, used, supervision=supervision, bags_per_step=bags_per_step, numbers=cell.numbers)
-    return replace(task, manifest=assignment.manifest)
+    return replace(task, manifest=assignment.manifest, moved=len(used.train) - len(assignment.train))
 
 
 def _train_population(
@@ -369,7 +369,7 @@ def probabilities(proba: object, rows: int, classes: int) -> FloatArray:
 
 
 def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Sequence[str], finished: str) -> None:
-    """Write a parquet file with one row for each validation and test row of a task.
+    """Write a parquet file with one row for each test row of a task, and each validation row that was not trained on.
 
     Columns: `row` (index in the dataset, from 0), `split`, `label`, and `CRITERION/CLASS`, float32. The attribute
     `finished` is that of the record. If the file cannot be written, only logs this: the result must not be lost.
@@ -378,6 +378,8 @@ def _keep_predictions(file: Path, predicted: Predicted, task: Task, classes: Seq
 
     parts = []
     for part, holdout in (("validation", task.validation), ("test", task.test)):
+        if any(part not in of for of in predicted.values()):
+            continue
         number = len(holdout.rows.numeric)
         columns = {
             "row": np.arange(number) if holdout.numbers is None else holdout.numbers,

@@ -61,7 +61,9 @@ def judge(
         if places not in judged:
             parts = {part: _mean([getattr(each, part) for each in members], places) for part in _PARTS}
             verdict_ = full_verdict(members[0].task, parts["proba"], parts["of_train"])
-            judged[places] = verdict_, {"validation": parts["of_validation"], "test": parts["proba"]}
+            # an average is trained on the validation rows
+            held_out = {} if averaged else {"validation": parts["of_validation"]}
+            judged[places] = verdict_, {**held_out, "test": parts["proba"]}
         diagnostics = [each.diagnostics[place] for each, own in zip(members, places, strict=True) for place in own]
         results[name] = CriterionResult(
             epoch=last if averaged else int(np.median([choice.epoch for choice in choices])),
@@ -179,15 +181,17 @@ def _whole_bag_metrics(task: Task, of_train: FloatArray) -> dict[str, float]:
     """Return the metrics `...-whole-bags` of training predictions that are adjusted to every bag's counts.
 
     `of_train` [training rows, classes] are the predictions. Accuracy is computed for assigned labels that match the
-    counts. Empty if bags are not natural, or without labels.
+    counts. Validation bags among the training bags do not count. Empty if bags are not natural, or without labels.
     """
     if task.test_bags is None or task.train_labels is None:
         return {}
-    logits, labels = log_of(of_train), task.train_labels
-    proba = BagCounts(task.bags).adding_up(logits)
+    bags = task.bags.some(np.arange(len(task.bags.counts)) < len(task.bags.counts) - task.moved)
+    rows = slice(len(bags.rows.numeric))
+    logits, labels = log_of(of_train[rows]), task.train_labels[rows]
+    proba = BagCounts(bags).adding_up(logits)
     return {
         "auc-whole-bags": float(macro_auc(torch.from_numpy(proba)[None], torch.from_numpy(labels)[None])[0]),
-        "accuracy-whole-bags": float((assigned(logits, task.bags) == labels).mean()),
+        "accuracy-whole-bags": float((assigned(logits, bags) == labels).mean()),
         "brier-whole-bags": brier_score(proba, labels),
     }
 

@@ -183,6 +183,15 @@ def test_training_predictions_sum_to_bags() -> None:
     }
 
 
+def test_moved_validation_bags_are_not_judged_as_whole_bags() -> None:
+    table, assignment, task = known_bags()
+    used = assignment.with_validation_in_training()
+    moved = replace(build_task(table, used), moved=len(used.train) - len(assignment.train))
+    prior = task.bags.prior
+    plain, found = (_whole_bag_metrics(each, np.tile(prior, (len(each.bags.bag_of_row), 1))) for each in (task, moved))
+    assert found == pytest.approx(plain)
+
+
 @pytest.mark.parametrize("members", [1, 2])
 def test_saved_predictions_are_those_judged(members: int) -> None:
     trained = population(METHODS.get("dllp")(MethodParams(learning_rate=1e-2, hidden=16)), range(members), epochs=2)
@@ -199,6 +208,8 @@ def test_saved_predictions_are_those_judged(members: int) -> None:
             right = (of_validation.argmax(axis=1) == task.validation.labels).mean()
             assert right == pytest.approx(results[name]["validation"])
     assert np.allclose(found["l1"]["test"].sum(axis=1), 1, atol=1e-4)
+    _, of_average = judge(averaging("half"), range(1), keep=True)
+    assert [*of_average["l1"]] == ["test"], "validation rows were trained on"
 
 
 @pytest.mark.parametrize("bagging", [f"{KEY}:split=bags", "kmeans:clusters=20", "random"])
