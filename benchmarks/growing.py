@@ -8,7 +8,8 @@
 
 Differences of test AUC x 100 with 95 % t intervals over datasets, for the judges (leaderboards/judges.toml) and for
 other datasets: each criterion, average, encoder, ensemble or search (hyperparameters by proportions) minus published
-epochs by mPIoU, and minus published epochs by labels (direct methods and networks with an MLP, z-scores).
+epochs by mPIoU, minus published epochs by labels (direct methods and networks with an MLP, z-scores), and minus the
+default.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from llpbench.report.statistics import interval
 from llpbench.results.frame import tidy
 from llpbench.results.merging import journal_files, merge
 
-KEYS = ["method", "bagging", "dataset", "seed"]
+TASK = ["bagging", "dataset", "seed"]
+KEYS = ["method", *TASK]
+LEADER = "bag-gp-gbdt"
 VERSION_1 = "leaderboards/growing/version-1.jsonl.xz"
 """runs of tabllp-bdc and llp-vat whose patience counted during the ramp, too"""
 JUDGES = tomllib.loads(Path("leaderboards/judges.toml").read_text(encoding="utf-8"))["judges"]
@@ -63,13 +66,15 @@ def main(journal: str, earlier: bool) -> None:
     new = new.assign(way=pd.DataFrame(names).agg(lambda parts: ", ".join(filter(None, parts)), axis="columns"))
     auc = 100 * new.pivot_table(index=KEYS, columns="way", values="test_auc")
     both = auc.join(100 * old.pivot_table(index=KEYS, columns="criterion", values="test_auc"), how="inner")
+    of_leader = 100 * old[(old["method"] == LEADER) & (old["criterion"] == "auc")].set_index(TASK)["test_auc"]
+    both = both.join(of_leader.rename(LEADER), on=TASK)
     kind = both.index.get_level_values("dataset").isin(JUDGES)
     methods = both.index.get_level_values("method")
     alone = both.groupby([kind, methods, "bagging"])
     together = both.groupby([kind, ["mean of all"] * len(both), "bagging"])
     for (judges, method, bagging), part in (*alone, *together):
         for way in auc:
-            for criterion in ("mpiou", "auc"):
+            for criterion in ("mpiou", "auc", LEADER):
                 paired = (part[way] - part[criterion]).dropna()
                 gains, seeds = paired.groupby("dataset").mean(), paired.index.unique("seed")
                 low, high = interval(gains)
