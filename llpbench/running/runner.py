@@ -232,11 +232,11 @@ class _RunListener(Listener):
 
     def _write(self, job: Job, records: Iterable[Record]) -> None:
         written = self._written[job.id]
-        for record in records:
-            if record["seed"] not in written:
-                self._journal.append(record)
-                self._estimator.learn(record)
-                written[record["seed"]] = record
+        new = {record["seed"]: record for record in records if record["seed"] not in written}
+        self._journal.append(*new.values())
+        for record in new.values():
+            self._estimator.learn(record)
+        written |= new
 
     def _end(self, job: Job, end: Ended) -> None:
         """Retry a job, or record why it ended. Its written runs stay."""

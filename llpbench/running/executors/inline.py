@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from llpbench.core.cell import Environment
+from llpbench.core.cell import Environment, Epoch
+from llpbench.core.record import SomeDone
 from llpbench.core.text import LOG
 from llpbench.running.executors import Listener, LogHandler
 from llpbench.running.schedule import RunCell, Schedule
@@ -33,10 +34,17 @@ class Inline:
                 worker.start()
             while (job := schedule.next()) is not None:
                 listener.started(job)
+                say = partial(listener.notify, job)
                 if worker is None:
-                    listener.notify(job, job.run(self._environment, partial(listener.notify, job), self._run))
+                    listener.notify(job, job.run(self._environment, partial(_epochs_alone, say), self._run))
                 else:
-                    listener.notify(job, worker.run_job(job, schedule.limit(job), partial(listener.notify, job)))
+                    listener.notify(job, worker.run_job(job, schedule.limit(job), say))
+
+
+def _epochs_alone(say: Callable[[Epoch], None], message: Epoch | SomeDone) -> None:
+    """Pass on epochs. Writing results within a job would turn an error of the journal into one of the job."""
+    if isinstance(message, Epoch):
+        say(message)
 
 
 @contextmanager
