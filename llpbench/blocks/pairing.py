@@ -19,8 +19,7 @@ from llpbench.core.bags import BoolArray, FloatArray, IntArray
 from llpbench.core.method import Pairs
 
 _LARGE = 512
-"""smallest size of bags for which CPUs start an assignment with prices. These save time from 128 rows, but break ties
-otherwise, and the published results of smaller bags were computed without them"""
+"""smallest size of bags for which CPUs use prices: they break ties otherwise, and smaller ones are published without"""
 _ENTROPY, _ROUNDS = 0.1, 50
 """regularisation (in standard deviations of the similarities) and rounds of scaling of the transport problem whose
 prices start an assignment. For bags of 1,024 rows, it is then solved in a quarter to two thirds of the time"""

@@ -156,11 +156,6 @@ class Board:
         return words.protocol_text(self.protocol, {*self.runs["average"][self.runs["max_epochs"].notna()]})
 
     @property
-    def uses_both(self) -> bool:
-        """Whether some runs used a GPU and others a CPU."""
-        return len({name.endswith("(cuda)") for name in self.hardware}) > 1
-
-    @property
     def encoders(self) -> tuple[str, ...]:
         """Encoders of its entries, sorted."""
         return tuple(sorted({*self.entries["encoder"]} - {None}))

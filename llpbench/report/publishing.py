@@ -166,7 +166,7 @@ def _brief(board: Board) -> ReportTable:
         board.datasets_text(named=_MOST_NAMED),
         lines.verdict(),
         lines.worth_of_labels(),
-        words.caption("starred") if board.uses_both else "",
+        words.caption("starred") if len({name.endswith("(cuda)") for name in board.hardware}) > 1 else "",
     )
     caption = " ".join(words.sentence(part) for part in parts if part)
     found = {heading: board.notes[heading] for heading in (words.FAILED, words.WITHOUT_VALUE, words.STALE_NOTE)}

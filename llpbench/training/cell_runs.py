@@ -52,6 +52,7 @@ from llpbench.training.specification import method_of
 from llpbench.training.stamp import Predicted, SeedResult, cell_facts
 
 _OnEpoch = Callable[[Epoch], None] | None
+_Say = Callable[[Epoch | SomeDone], None] | None
 _Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
 
 REPAID_AFTER = 1_000_000
@@ -64,9 +65,7 @@ _NOTHING_CHOSEN = (
 )
 
 
-def run_cell(
-    cell: Cell, seeds: Sequence[int], environment: Environment, say: Callable[[Epoch | SomeDone], None] | None = None
-) -> list[Record]:
+def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, say: _Say = None) -> list[Record]:
     """Train and judge all seeds of a cell; return one record for each seed.
 
     Seeds train as one population, or several; direct methods are fitted one by one. `say` gets the epochs, and the

@@ -147,9 +147,9 @@ class TrainingData:
 
 
 def _draw(units: int, per_step: int, rng: np.random.Generator, unit: Unit) -> IntArray:
-    """Return all numbers below `units` in random order, and some of them again to fill [steps, per_step].
+    """Return all numbers below `units` in random order, and others again to fill the last of [steps, per_step].
 
-    No step has a bag twice, unless there are fewer than a step has places. A row may be twice in the last step.
+    Only rows may be twice in one step, unless there are fewer bags than it has places.
     """
     steps = math.ceil(units / per_step)
     order = rng.permutation(units)

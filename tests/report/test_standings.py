@@ -130,7 +130,6 @@ def test_gpu_seconds_are_marked(devices: str, marked: list[bool]) -> None:
     lost = [failed("llp-vat", seed=2, hardware={})]
     found = board(runs("dllp", 0.9, 0.9, hardware=one), runs("llp-vat", 0.8, 0.8, hardware=other), lost)
     assert ["GPU" in field.lines[0] for field in COLUMNS["seconds"].fields(Standings.of(found).lines)] == marked
-    assert found.uses_both == any(marked)
     assert len(found.hardware) == len({*devices.split()})
 
 
