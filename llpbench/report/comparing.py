@@ -175,7 +175,8 @@ def _named_differences(
                 used = fair if len(fair) else gaps
                 family[name] = board.paired(used)
                 if not family[name]:
-                    yield f"{board.labels[entry]} cannot be compared with {name}: no seed has run on all common tasks."
+                    missing = "no seed has run on all common tasks. Give all tasks the same --seeds."
+                    yield f"{board.labels[entry]} cannot be compared with {name}: {missing}"
                 labels[name] = board.labels[rival], _extent(board, used) + told, not left or len(fair) > 0
         tested, rest = (
             compared({name: gaps for name, gaps in family.items() if gaps and labels[name][-1] == is_tested})

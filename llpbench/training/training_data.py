@@ -149,7 +149,7 @@ class TrainingData:
 def _draw(units: int, per_step: int, rng: np.random.Generator, unit: Unit) -> IntArray:
     """Return all numbers below `units` in random order, and others again to fill the last of [steps, per_step].
 
-    Only rows may be twice in one step, unless there are fewer bags than it has places.
+    A step has no bag twice, unless there are fewer bags than places. Rows may repeat.
     """
     steps = math.ceil(units / per_step)
     order = rng.permutation(units)
