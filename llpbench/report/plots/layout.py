@@ -120,9 +120,7 @@ class Drawing:
         with _default_look():
             if (drawing := next(drawings, None)) is not None:
                 _add_title(drawing)
-                lines = _wrapped(drawing.caption, drawing.figure, 74, most=None)
-                drawing.figure.set_figheight(drawing.figure.get_figheight() + 0.165 * (len(lines) + 1))
-                drawing.figure.supxlabel("\n".join(lines), x=0.01, ha="left", color="0.35", fontsize=FONT_SIZE)
+                add_caption(drawing.figure, drawing.caption)
             return drawing
 
 
@@ -202,6 +200,13 @@ def _add_title(drawing: Drawing) -> None:
     figure.suptitle("\n".join([*title, *[""] * len(lines)]), x=0.01, ha="left", fontsize=FONT_SIZE + 1, weight="bold")
     below = 1 - (0.08 + 0.16 * len(title)) / height
     figure.text(0.01, below, "\n".join(lines), color="0.35", va="top").set_in_layout(False)
+
+
+def add_caption(figure: Figure, text: str) -> None:
+    """Write a text below a figure, in as many lines as it needs."""
+    lines = _wrapped(text, figure, 74, most=None)
+    figure.set_figheight(figure.get_figheight() + 0.165 * (len(lines) + 1))
+    figure.supxlabel("\n".join(lines), x=0.01, ha="left", color="0.35", fontsize=FONT_SIZE)
 
 
 def _wrapped(text: str, figure: Figure, characters: int, most: int | None = 3) -> list[str]:

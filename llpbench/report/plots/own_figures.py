@@ -11,7 +11,7 @@ from pandas import DataFrame
 
 from llpbench.core.effects import FeatureEffect, FeatureEffects
 from llpbench.report.plots import layout
-from llpbench.report.plots.layout import FONT_SIZE, GREY
+from llpbench.report.plots.layout import GREY
 
 _MOST_PANELS = 9
 
@@ -28,7 +28,7 @@ def effect_panels(effects: Sequence[FeatureEffect], title: str) -> Figure:
     grey number is the share of the prior's variance that is left; it is 1 if bags contain no information on a feature.
     """
     drawn = FeatureEffects(effects).strongest(_MOST_PANELS)
-    figure, axes, across = layout.panels(len(drawn), height=1.9, below=0.45, share_y=True)
+    figure, axes, across = layout.panels(len(drawn), height=1.9, below=0.1, share_y=True)
     for place, (ax, effect) in enumerate(zip(axes, drawn, strict=True)):
         _numeric(ax, effect) if effect.codes is None else _categorical(ax, effect)
         ax.axhline(0, color="0.6", linewidth=0.6, zorder=1)
@@ -39,8 +39,8 @@ def effect_panels(effects: Sequence[FeatureEffect], title: str) -> Figure:
     values = np.concatenate([effect.values for effect in drawn])
     margin = 0.25 * float(np.ptp(values)) or 1.0
     axes[0].set_ylim(values.min() - margin, values.max() + margin)
-    legend = "± 2 posterior standard deviations; grey: posterior variance / prior variance (1: bags show nothing)"
-    figure.supxlabel(legend, color="0.5", fontsize=FONT_SIZE)
+    legend = "Band: ± 2 posterior standard deviations. Grey: posterior variance / prior variance (1: bags show nothing)."
+    layout.add_caption(figure, legend)
     figure.suptitle(layout.shown(title, 100), x=0.01, ha="left")
     return figure
 
@@ -58,7 +58,7 @@ def _numeric(ax: Axes, effect: FeatureEffect) -> None:
     if effect.missing:
         place = edges[-1] + beyond
         ax.errorbar(place, effect.values[-1], 2 * effect.std[-1], color=_COLOUR, fmt="o", markersize=3.5, linewidth=1)
-        ax.annotate("missing", (place, effect.values[-1]), (0, 4), textcoords="offset points", ha="center")
+        ax.annotate("missing", (place, effect.values[-1]), (-5, 0), textcoords="offset points", ha="right", va="center")
 
 
 def _categorical(ax: Axes, effect: FeatureEffect) -> None:
@@ -90,7 +90,7 @@ def group_shares(overall: DataFrame, names: Sequence[str], share: float, title: 
         ax.text(1.01, place, text, transform=ax.get_yaxis_transform(), va="center")
     ax.axvline(100 * share, color="0.3", linewidth=0.8, zorder=2)
     cut = f", the {_MOST_GROUPS} largest of {len(overall)} groups" if len(overall) > _MOST_GROUPS else ""
-    ax.set_xlabel(f"% of the rows of a group; line: all rows; grey: possible without a model{cut}")
+    layout.add_caption(figure, f"% of the rows of a group; line: all rows; grey: possible without a model{cut}")
     figure.suptitle(layout.shown(title, 100), x=0.01, ha="left")
     return figure
 
@@ -119,5 +119,5 @@ def cell_shares(cells: DataFrame) -> Figure:
         ax.set_xlim(-3, 103)
     grid.axes[0].set_yticks(range(len(groups)), groups)
     grid.axes[0].set_ylim(len(groups) - 0.4, -0.6)
-    grid.figure.supxlabel("% of a group, with 95 % interval; grey: possible without a model", fontsize="small")
+    layout.add_caption(grid.figure, "% of a group, with 95 % interval; grey: possible without a model")
     return grid.figure
