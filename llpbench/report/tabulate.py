@@ -413,7 +413,7 @@ def _tasks(runs: DataFrame) -> DataFrame:
         "bag_size": size,
         "by": frame["by"],
         "classes": [None if isnan(number) else int(number) for number in frame["classes"]],
-        "seeds": [tuple(sorted(expected.loc[[task]].index.get_level_values("seed"))) for task in frame.index],
+        "seeds": [tuple(seed for of, seed in expected.index if of == task) for task in frame.index],
         "is_unequal": frame["least_rows"] < frame["most_rows"],
         "bags": bags,
         "title": frame["dataset"] + " " + bags,

@@ -95,6 +95,15 @@ def test_every_expected_seed_has_a_state() -> None:
     assert (b.runs, b.failed, b.missing, b.expected) == (2, 1, 2, 4)
 
 
+def test_methods_without_a_common_seed_have_a_board() -> None:
+    alone = [record(method, 0.8, seed=seed) for seed, method in enumerate(("a", "b", "c"))]
+    board = fine([*alone, record("a", dataset="credit"), record("b", dataset="credit")])
+    assert [*board.tasks["seeds"]] == [(), (0,)]
+    assert board.scores["mean"].loc[:, 0].tolist() == [80.0] * 3
+    assert board.scores["expected"].loc[:, 0].tolist() == [1] * 3
+    assert [*board.counting] == [(1, 0)]
+
+
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf])
 def test_undefined_values_are_never_averaged(value: float | None) -> None:
     found = fine(runs("dllp", 0.8, value, 0.9))
