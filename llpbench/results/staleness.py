@@ -17,7 +17,8 @@ WhyStale = Callable[[Any], str]
 
 def comparison(records: Iterable[Any]) -> WhyStale:
     """Return a function that compares records with the loaded code, and their data with the newest of `records`."""
-    by_time = sorted((record for record in records if record.get("data")), key=itemgetter("finished"))
+    has_table = (record for record in records if record.get("data", {}).get("fingerprint"))
+    by_time = sorted(has_table, key=itemgetter("finished"))
     tables = {run["spec"].get("cell", run["spec"])["dataset"]: run["data"]["fingerprint"] for run in by_time}
 
     @cache
