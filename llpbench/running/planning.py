@@ -70,7 +70,7 @@ class Planned:
 
     @property
     def state(self) -> Literal["done", "failed", "stale", "to run", "impossible"]:
-        if self.wanted and self.obstacle:
+        if self.obstacle:
             return "impossible"
         if self.stale:
             return "stale"
@@ -177,8 +177,7 @@ class Plan:
     @property
     def reasons(self) -> list[str]:
         """Distinct reasons of impossible cells and searches."""
-        obstacles = (one.obstacle for one in self.entries if one.state == "impossible")
-        return list(dict.fromkeys(obstacle.reason for obstacle in obstacles if obstacle))
+        return list(dict.fromkeys(one.obstacle.reason for one in self.entries if one.obstacle))
 
     @property
     def doubts(self) -> list[str]:
@@ -262,7 +261,7 @@ def _tunings_of(settings: Settings, cells: Sequence[Resolved]) -> list[tuple[Res
             f"{' besides those in --set' if settings.set else ''}. "
             f"Leave --tune {settings.tune} out, or add a method that has one (llpbench list params METHOD)."
         )
-    return list({tuning.id: (one, tuning) for one, tuning in tunings}.values())
+    return tunings
 
 
 def _tunings_of_cell(settings: Settings, trials: int, cell: Cell) -> Iterator[Tuning]:
@@ -383,7 +382,8 @@ def _row_cells(row: StudyRow, dataset: str, choices: Mapping[str, list[Any]], se
             levels[part] = [value for value in values if value in allowed]
     rest: dict[str, Any] = {name: fixed.get(name) for name in ("params", "pretraining_params", "max_bags")}
     for parts in _grid(levels):
-        yield make_cell(**parts, **rest, dataset=dataset, protocol=settings.protocol)
+        # z-scores, also for encoders with another default: a table of a study has no other scaling
+        yield make_cell(**parts, **rest, dataset=dataset, protocol=settings.protocol, numbers="z")
 
 
 def _params(settings: Settings, methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:

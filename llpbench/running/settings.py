@@ -154,7 +154,8 @@ def _some_of(*choices: str) -> _Reader:
     """Return a reader of a list of choices, without duplicates. `all` means all of them."""
 
     def read(value: Any) -> tuple[str, ...]:
-        parts = [*choices] if value == "all" else _parts(value)
+        parts = _parts(value)
+        parts = [*choices] if parts == ["all"] else parts
         valid = parts and all(part in choices for part in parts)
         return tuple(dict.fromkeys(_require(parts, valid, f"all, or one or more of {', '.join(choices)}")))
 
@@ -427,6 +428,7 @@ def _require_consistent(settings: Settings) -> None:
         (study and settings.set, "--set and --study", "a study fixes its hyperparameters"),
         (study and settings.numbers, "--numbers and --study", "a study fixes the scaling"),
         (study and settings.max_bags, "--max-bags and --study", "a study fixes its bags"),
+        (study and settings.average, "--average and --study", "a study chooses epochs by validation"),
         (settings.tune and settings.ensemble > 1, "--tune and --ensemble", "trials are single networks"),
         (settings.tune and settings.average, "--tune and --average", "a search needs validation"),
         (

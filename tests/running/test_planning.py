@@ -22,8 +22,11 @@ from llpbench.cli.main import _plan_rows
 from llpbench.core.cell import Cell, Epoch, Protocol, Tuning
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import Record
+from llpbench.report.study_tables import study_tables
+from llpbench.results.frame import tidy
 from llpbench.results.journal import Contents
 from llpbench.results.merging import journal_files
+from llpbench.results.studies import STUDIES
 from llpbench.running.display import Display, _auc_text
 from llpbench.running.estimates import FACTOR, Estimator, _timings_of, estimate_text
 from llpbench.running.obstacles import Obstacle, Resolved, obstacles, resolver
@@ -87,6 +90,15 @@ def test_cells_have_precision_ensemble_and_hyperparameters() -> None:
     assert (none.pretraining_params, none.id) == ({}, same_dllp.id)
     with pytest.raises(LLPBenchError, match="--pretraining"):
         expanded(methods="dllp", set=("pretraining.aggregator=attention",))
+
+
+def test_table_of_study_shows_its_cells_of_encoder_with_other_scaling() -> None:
+    cells = cells_of(resolve({"study": "robustness", "datasets": "adult", "encoders": "tabm"}))
+    assert {cell.numbers for cell in cells if cell.encoder == "tabm"} == {"z"}
+    method = {"kind": "neural", "role": "", "reference": "", "changed": {}}
+    done = [make_record(cell, seed, method=method) for cell in cells for seed in range(2)]
+    (study,) = study_tables(STUDIES["robustness"], tidy(done))
+    assert not any(ours.is_empty for ours in study.table.columns[-1][1])
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,7 @@ def test_repeated_options_accumulate(tmp_path: Path) -> None:
         *(("bag-sizes", given, (64,)) for given in (64, "64")),
         *(("time-budget", given, 540) for given in ("540s", "9m", "0.15h", 540, "540")),
         ("time-budget", 1.5, 1.5),
+        *(("retry", given, ("failed", "stale", "done")) for given in ("all", ["all"])),
     ],
 )
 def test_numbers_and_times_are_parsed(name: str, given: Any, expected: Any) -> None:
@@ -167,6 +168,7 @@ def test_bad_values_are_refused(name: str) -> None:
         ({"tune": "9", "study": "fine-grained"}, "--tune and --study"),
         ({"tune": "9", "ensemble": "5"}, "--tune and --ensemble"),
         ({"tune": "9", "average": "half"}, "--tune and --average"),
+        ({"study": "fine-grained", "average": "half"}, "--average and --study"),
         ({"tune": "9", "seeds": "999-1001"}, "--tune-seed 1000 is one of --seeds"),
     ],
 )
