@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
@@ -47,13 +47,13 @@ from llpbench.training.device import (
 )
 from llpbench.training.judging import full_verdict, judge
 from llpbench.training.population import Population
-from llpbench.training.pretrained import Pretrained, Pretrainer
+from llpbench.training.pretrained import Pretrainer
 from llpbench.training.specification import method_of
 from llpbench.training.stamp import Predicted, SeedResult, cell_facts
 
 _OnEpoch = Callable[[Epoch], None] | None
 _Say = Callable[[Epoch | SomeDone], None] | None
-_Pretrain = Callable[[Sequence[int]], Mapping[int, Pretrained]]
+_Train = Callable[[dict[int, Task]], list[SeedResult]]
 
 REPAID_AFTER = 1_000_000
 """smallest planned rows x epochs of a member, about 2,000 steps of 512 rows. Compiling SAINT's steps took one to two
@@ -92,11 +92,10 @@ def run_cell(cell: Cell, seeds: Sequence[int], environment: Environment, say: _S
         elif tasks:
             keep = environment.predictions is not None
             machine, most, pretrain = prepared(cell, tasks, environment, machine, say)
-            train = partial(
-                _train_population, cell, method, machine=machine, on_epoch=say, pretrain=pretrain, keep=keep
-            )
+            train = partial(_train_together, cell, method, machine, say, pretrain, keep)
             most = most and max(most // cell.ensemble, 1)
-            parts = map(train, populations(tasks, (cell.protocol or Protocol()).bags_per_step, most))
+            groups = populations(tasks, (cell.protocol or Protocol()).bags_per_step, most)
+            parts = map(partial(_train_population, cell, machine, train), groups)
         shared = {**facts, "hardware": machine.hardware(environment.threads, cell.precision)}
         records: list[Record] = []
         for results in chain([unloaded], parts):
@@ -203,24 +202,15 @@ def make_task(cell: Cell, seed: int, supervision: str, data_dir: str | None) -> 
     return replace(task, manifest=assignment.manifest, moved=len(used.train) - len(assignment.train))
 
 
-def _train_population(
-    cell: Cell,
-    method: Method,
-    tasks: dict[int, Task],
-    machine: Machine,
-    on_epoch: _OnEpoch,
-    pretrain: _Pretrain | None = None,
-    *,
-    keep: bool = False,
-) -> list[SeedResult]:
-    """Train some seeds together and judge each; with `keep` also return their predictions.
+def _train_population(cell: Cell, machine: Machine, train: _Train, tasks: dict[int, Task]) -> list[SeedResult]:
+    """Train some seeds together.
 
     Out of memory: retry with half as many seeds at once, down to one. Damaged compiled library: retry without it. Any
     other error: retry each seed alone, so that only the seed that causes it fails.
     """
     try:
         with restored(f"method {cell.method}"):
-            return _train_together(cell, method, tasks, machine, on_epoch, pretrain, keep)
+            return train(tasks)
     except (Exception, SystemExit) as error:  # SystemExit: a method's code must not end a run
         out_of_memory = is_out_of_memory(error)
         damaged = machine.compiled and remove_damaged(error)
@@ -235,19 +225,20 @@ def _train_population(
     most = len(tasks) if damaged else (len(tasks) + 1) // 2 if out_of_memory else 1
     results = []
     for part in populations(tasks, cell.protocol.bags_per_step, most):
-        results += _train_population(cell, method, part, machine, on_epoch, pretrain, keep=keep)
+        results += _train_population(cell, machine, train, part)
     return results
 
 
 def _train_together(
     cell: Cell,
     method: Method,
-    tasks: dict[int, Task],
     machine: Machine,
     on_epoch: _OnEpoch,
-    pretrain: _Pretrain | None,
+    pretrain: Pretrainer | None,
     keep: bool,
+    tasks: dict[int, Task],
 ) -> list[SeedResult]:
+    """Train some seeds together and judge each; with `keep` also return their predictions."""
     assert cell.protocol is not None
     if found := [*course_faults(method)]:
         raise ValueError("; ".join(found))

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ import pytest
 import torch
 from small import toy_task
 
-from llpbench.core.bags import BaggedRows, FloatArray
+from llpbench.core.bags import BaggedRows, FloatArray, Task
 from llpbench.core.cell import Cell, Environment, Protocol
 from llpbench.core.criteria import BOARD_CRITERIA, CRITERIA, METRICS
 from llpbench.core.errors import LLPBenchError
@@ -32,7 +32,7 @@ from llpbench.data.toy import toy_assignment, toy_table
 from llpbench.results.lines import read_line, to_line
 from llpbench.training import cell_runs as compute
 from llpbench.training import judging
-from llpbench.training.cell_runs import _train_population, fit_direct, make_task, run_cell
+from llpbench.training.cell_runs import _train_population, _train_together, fit_direct, make_task, run_cell
 from llpbench.training.cohort import Trainee, encoder_factory
 from llpbench.training.device import Machine, is_out_of_memory
 from llpbench.training.population import Population
@@ -108,9 +108,16 @@ def build(name: str, protocol: Protocol = SHORT) -> tuple[Cell, Method]:
     return cell, declared(read_params(declared.Params, cell.params, name))
 
 
+def trained(cell: Cell, method: Method, tasks: dict[int, Task]) -> list[Any]:
+    """Results of a network on some tasks."""
+    return _train_population(
+        cell, Machine(), partial(_train_together, cell, method, Machine(), None, None, False), tasks
+    )
+
+
 def run(name: str, *seeds: int) -> list[Any]:
     """Results of a method on toy tasks."""
-    return _train_population(*build(name), {seed: toy_task(seed) for seed in seeds}, Machine(), None)
+    return trained(*build(name), {seed: toy_task(seed) for seed in seeds})
 
 
 pytestmark = pytest.mark.usefixtures("tiny_bench")  # the dataset of `tiny_records`
@@ -142,7 +149,7 @@ def test_record_is_complete_and_survives_json(method: str) -> None:
 
 def test_ensemble_is_mean_of_single_members() -> None:
     cell, method = build("dllp")
-    (result,) = _train_population(replace(cell, ensemble=3), method, {0: toy_task(0)}, Machine(), None)
+    (result,) = trained(replace(cell, ensemble=3), method, {0: toy_task(0)})
     task, said = toy_task(0), []
     for copy in range(3):
         members = [Trainee(0, method, task, copy=copy)]
@@ -152,7 +159,7 @@ def test_ensemble_is_mean_of_single_members() -> None:
     assert np.abs(said[0] - said[1]).max() > 0.01
     expected = judge_predictions(np.mean(said, axis=0), task.test)
     assert result.results["auc"]["test"] == pytest.approx(expected, abs=1e-5)
-    (single,) = _train_population(cell, method, {0: task}, Machine(), None)
+    (single,) = trained(cell, method, {0: task})
     assert single.results["auc"]["test"] == pytest.approx(judge_predictions(said[0], task.test), abs=1e-5)
 
 
@@ -276,7 +283,7 @@ def test_each_criterion_is_judged_with_its_own_weights(monkeypatch: pytest.Monke
         return judge(population, numbers, keep=keep)
 
     monkeypatch.setattr(compute, "judge", watched)
-    (result,) = _train_population(cell, method, {0: task}, Machine(), None)
+    (result,) = trained(cell, method, {0: task})
     selected = kept[0].outcomes[0].selected
     moments = {(choice.training, choice.epoch) for choice in selected.values()}
     assert len({epoch for _, epoch in moments}) < len(moments)  # else this test shows nothing
@@ -359,7 +366,7 @@ def test_undefined_criterion_has_no_result_and_spares_others(name: str) -> None:
     kept = of_one_class[: len(of_one_class) // 8 * 8]
     assignment = replace(usual, split=replace(usual.split, validation=kept), validation=kept.reshape(-1, 8))
     cell, method = build(name, Protocol(epochs=12, patience=12))
-    (result,) = _train_population(cell, method, {0: build_task(table, assignment)}, Machine(), None)
+    (result,) = trained(cell, method, {0: build_task(table, assignment)})
     assert result.status == "ok"
     assert "auc" not in {**result.results, **result.curves}
     for each in result.results.values():
