@@ -157,10 +157,6 @@ class _TrialFacts(TypedDict):
     seconds: Seconds
 
 
-_Curves = dict[str, list[Real | None]]
-"""one value per epoch, by criterion"""
-
-
 class Judged(TypedDict):
     """Evaluation of predictions on the test rows."""
 
@@ -225,7 +221,7 @@ class Record(TypedDict):
 
     Without labels of validation rows there are no fine-grained criteria.
     """
-    curves: _Curves
+    curves: dict[str, list[Real | None]]
     """values on the validation rows after each epoch of the last stage, to four digits, by `criteria.BOARD_CRITERIA`
 
     If stages are run for each validation regime, a criterion's values come from the run of its regime. Empty for direct

@@ -36,8 +36,6 @@ SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 _DRAWS = 400
 """bootstrap samples of an interval"""
 
-_DEVICE = MACHINE.index("device")
-
 Compute = Callable[[Board], DataFrame]
 """Function that returns the parts of a column by entry. Missing entries and NaN are unknown."""
 
@@ -251,7 +249,8 @@ def _against_floor(board: Board) -> DataFrame:
 def _seconds(board: Board) -> DataFrame:
     """Return seconds of training, averaged over datasets, and the share of runs on a GPU if others ran on a CPU."""
     seconds = board.by_dataset(board.by_task(board.costs())).mean()
-    devices = {machine: float(json.loads(machine)[_DEVICE] == "cuda") for machine in board.runs["machine"].unique()}
+    place = MACHINE.index("device")
+    devices = {machine: float(json.loads(machine)[place] == "cuda") for machine in board.runs["machine"].unique()}
     used = board.wide(board.runs["machine"].map(devices))
     share = used.reindex(index=board.counting, columns=seconds.index).mean()
     return DataFrame({"": seconds, "gpu": share if 0 < share.sum() < len(share) else 0.0})

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import fmean, stdev
 from typing import Self
@@ -25,15 +23,6 @@ _MOST_RUNNING = 12
 """Largest number of running cells that a terminal shows."""
 
 
-@dataclass
-class _Running:
-    """A running job."""
-
-    title: str
-    start: float
-    bar: TaskID
-
-
 class Display:
     """Display of a run. A context manager that closes it.
 
@@ -46,7 +35,8 @@ class Display:
         self._live = live
         self._runs = self._finished = self._failed = 0
         self._end = ""
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, TaskID] = {}
+        """Bars of running jobs, by id."""
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(20),
@@ -89,16 +79,16 @@ class Display:
 
     def started(self, job: Job) -> None:
         """Add a running job."""
-        bar = self._bars.add_task(job.title, total=None, details="")
-        self._running[job.id] = _Running(job.title, time.monotonic(), bar)
+        title = job.title
+        self._running[job.id] = self._bars.add_task(title, total=None, details="")
         if not self._live:
-            self.say(f"started {job.title}")
+            self.say(f"started {title}")
         self._changed()
 
     def progressed(self, job: Job, epoch: Epoch) -> None:
         """Set the last epoch of a job."""
         details = f"epoch {epoch.epoch + 1}/{epoch.epochs}, {epoch.criterion} {epoch.value:.3f}"
-        self._bars.update(self._running[job.id].bar, total=epoch.epochs, completed=epoch.epoch + 1, details=details)
+        self._bars.update(self._running[job.id], total=epoch.epochs, completed=epoch.epoch + 1, details=details)
 
     def finished(self, job: Job, records: Sequence[Record]) -> None:
         """Add the records of a job."""
@@ -112,12 +102,13 @@ class Display:
         self._ended(job, 1, int(record["status"] != "ok"), record["status"], _choices(record) or record["reason"])
 
     def _ended(self, job: Job, runs: int, failed: int, verdict: str, details: str) -> None:
-        running = self._running.pop(job.id)
-        self._bars.remove_task(running.bar)
+        bar = self._running.pop(job.id)
+        (task,) = (each for each in self._bars.tasks if each.id == bar)
+        self._bars.remove_task(bar)
         self._finished += runs
         self._failed += failed
-        seconds = duration(time.monotonic() - running.start)
-        text = f"{verdict} {running.title} in {seconds}, {self._finished}/{self._runs} runs"
+        took = duration(task.elapsed or 0.0)
+        text = f"{verdict} {task.description} in {took}, {self._finished}/{self._runs} runs"
         self.say(f"{text}: {details}" if details else text, warning=failed > 0)
         self._changed()
 
@@ -126,8 +117,8 @@ class Display:
         failed = f"{self._failed} failed" if self._failed else ""
         details = ", ".join(filter(None, (f"{self._finished}/{self._runs}", failed, self._end)))
         self._bars.update(self._all, total=self._runs, completed=self._finished, details=details, visible=True)
-        for place, running in enumerate(self._running.values()):
-            self._bars.update(running.bar, visible=place < _MOST_RUNNING)
+        for place, bar in enumerate(self._running.values()):
+            self._bars.update(bar, visible=place < _MOST_RUNNING)
 
 
 def _choices(record: TuningRecord) -> str:
