@@ -13,8 +13,8 @@ Regime = Literal["fine", "coarse"]
 
 _MANY = 1e6
 """bound of a sum over classes: 2 for two classes, but up to the number of classes if scores do not add up to 1"""
-_LOG_LIKELIHOOD = 1e12
-"""bound of a bag's log likelihood, which grows with the square of its rows if predictions are certain and wrong"""
+_OF_ROWS = (-1e18, 1e18)
+"""bounds of a sum over the rows of a bag: its log likelihood is -6 rows² if predictions are certain and wrong"""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,9 @@ CRITERIA: dict[str, Criterion] = {
         Criterion("l1", "coarse", False, "L1 distance of validation bags", (0.0, _MANY)),
         Criterion("l1-hard", "coarse", False, "L1 distance of validation bags, hard predictions", (0.0, _MANY)),
         Criterion("kl", "coarse", False, "KL divergence of validation bags", (-_MANY, _MANY)),
-        Criterion(
-            "likelihood", "coarse", True, "log likelihood of validation bags", (-_LOG_LIKELIHOOD, _LOG_LIKELIHOOD)
-        ),
-        Criterion("dsq", "coarse", False, "debiased square risk of validation bags", (-_MANY, _MANY), prolongs=False),
-        Criterion("easyllp", "coarse", False, "EasyLLP risk of validation bags", (-_MANY, _MANY), prolongs=False),
+        Criterion("likelihood", "coarse", True, "log likelihood of validation bags", _OF_ROWS),
+        Criterion("dsq", "coarse", False, "debiased square risk of validation bags", _OF_ROWS, prolongs=False),
+        Criterion("easyllp", "coarse", False, "EasyLLP risk of validation bags", _OF_ROWS, prolongs=False),
     )
 }
 

@@ -26,7 +26,7 @@ from factory import MISSING, changed, make_cell_of, make_record, places, record,
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.record import SCHEMA
 from llpbench.results.journal import FILE, LOCK, SAVED, Contents, Journal
-from llpbench.results.lines import to_line
+from llpbench.results.lines import read_line, to_line
 from llpbench.results.merging import merge_into
 
 CELL = make_cell_of()
@@ -380,6 +380,13 @@ def test_run_with_lost_journal_keeps_all(plugin: Path, tmp_path: Path, llpbench:
     assert result.err.splitlines()[-1].startswith("llpbench: journal ")
     assert 4 < len(written) < 8
     assert [*Contents.read(out / SAVED).records.values()] == written
+
+
+@pytest.mark.parametrize(("name", "value"), [("likelihood", -6e14), ("dsq", 2e7), ("easyllp", -2e7)])
+def test_criteria_of_bags_of_millions_of_rows_are_accepted(name: str, value: float) -> None:
+    run = record("a")
+    run["results"][name] = {**run["results"]["auc"], "validation": value}
+    assert read_line(to_line(run)) == run
 
 
 GOOD: list[Any] = [record("a"), record("b", seed=3), searched(CELL, "fine", {"auc": (CELL, 0.8, None)})]
