@@ -345,7 +345,7 @@ def _seconds_text(parts: Mapping[str, Any]) -> Sequence[str]:
 
 def _labels_text(parts: Mapping[str, Any]) -> Sequence[str]:
     more = "more than " if parts["labels"] >= SIZES[-1] else ""
-    return more + _interval_of(parts, "per_bag", 1), f"{more}{parts['labels']:,.0f} in all"
+    return more + _interval_of(parts, "per_bag", 1 + (parts["per_bag"] < 0.05)), f"{more}{parts['labels']:,.0f} in all"
 
 
 def _coverage_text(parts: Mapping[str, Any]) -> Sequence[str]:

@@ -147,12 +147,16 @@ class Standings:
         return ReportTable("", self.title, "", [*columns.items()])
 
     def section(self, folder: str = "", name: str = "") -> _Section:
-        """Return the first entries, with the number of datasets, the verdict and what validation labels are worth.
+        """Return the first entries, with the numbers of datasets and failed runs, the verdict and the worth of labels.
 
         `folder`, `name`: of the report that has the board, on a page with boards of several.
         """
-        number = words.sentence(plural(int(self.facts["datasets"]), "dataset"))
-        text = " ".join(filter(None, (number, self.verdict(), self.worth_of_labels())))
+        number, failed = (
+            words.caption("datasets", number=self.facts["datasets"], names=()),
+            self.lines["coverage_failed"].sum(),
+        )
+        failures = f"{plural(failed, 'run')} failed; All boards has the reasons." if failed else ""
+        text = " ".join(filter(None, (number, self.verdict(), failures, self.worth_of_labels())))
         labels = "Validation labels" if self.has_labels else "No labels of rows"
         title = f"{labels}: {words.bags_words(self.facts['bagging'])}"
         return _Section(replace(self.table(_SHORT), title=title), text, folder, name)

@@ -39,7 +39,9 @@ def effect_panels(effects: Sequence[FeatureEffect], title: str) -> Figure:
     values = np.concatenate([effect.values for effect in drawn])
     margin = 0.25 * float(np.ptp(values)) or 1.0
     axes[0].set_ylim(values.min() - margin, values.max() + margin)
-    legend = "Band: ± 2 posterior standard deviations. Grey: posterior variance / prior variance (1: bags show nothing)."
+    legend = (
+        "Band: ± 2 posterior standard deviations. Grey: posterior variance / prior variance (1: bags show nothing)."
+    )
     layout.add_caption(figure, legend)
     figure.suptitle(layout.shown(title, 100), x=0.01, ha="left")
     return figure
