@@ -18,7 +18,7 @@ from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError, either
 from llpbench.core.tables import TEXT_TYPES, PublishedBags, Table
 from llpbench.tables.column_names import require_distinct
-from llpbench.tables.texts import as_text, factorized
+from llpbench.tables.texts import EXACT, as_text, factorized
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -149,9 +149,14 @@ def read_parquet(path: Path) -> DataFrame:
 
 
 def _key(series: Series, owner: str) -> NDArray[Any]:
-    """Return numbers `[rows]` that sort like the values, missing last: the numbers themselves, or ranks of texts."""
+    """Return numbers `[rows]` that sort like the values, missing last: the numbers themselves, or their ranks.
+
+    Texts have ranks, and whole numbers that are too large for floats, such as identifiers.
+    """
     if is_numeric(series, owner):
-        return read_numbers(series, owner)
+        numbers = read_numbers(series, owner)
+        rounded = series.dtype.kind in "iu" and (np.abs(numbers) >= EXACT).any()
+        return read_numbers(series.rank(method="dense"), owner) if rounded else numbers
     codes, texts = _encode(series)
     return np.where(codes < 0, len(texts), codes)
 

@@ -15,9 +15,7 @@ from llpbench.core.errors import LLPBenchError, argument
 from llpbench.core.text import plural, verb
 from llpbench.data.bag_tables import BagLabels, BagTable, shown
 from llpbench.tables.number_text import Range
-
-_EXACT = 2.0**53
-"""smallest number beyond which floats cannot represent all whole numbers"""
+from llpbench.tables.texts import EXACT
 
 
 def as_pandas(given: Any) -> Any:
@@ -88,7 +86,7 @@ def read_bag_labels(bags: Any, features: Any, weights: FloatArray | None = None)
 def _require_exact(labels: pd.Series | pd.DataFrame | pd.Index) -> None:
     """Raise `LLPBenchError` for floats that are so large that different identifiers may be equal."""
     for _, column in labels.items() if isinstance(labels, pd.DataFrame) else [(None, labels)]:
-        if column.dtype.kind == "f" and (large := np.asarray(column)[np.abs(np.asarray(column)) >= _EXACT]).size:
+        if column.dtype.kind == "f" and (large := np.asarray(column)[np.abs(np.asarray(column)) >= EXACT]).size:
             raise LLPBenchError(
                 f"bags must be exact identifiers, got floats such as {large[0]:.0f}, which are too large to "
                 "be exact, so different identifiers may have become equal. Read them as whole numbers (dtype Int64) or "

@@ -12,12 +12,10 @@ import pandas as pd
 
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.tables.column_names import column_of, plain
-from llpbench.tables.texts import as_text, without_decimals
+from llpbench.tables.texts import EXACT, as_text, without_decimals
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(Z|[-+]\d\d:?\d\d)?")
 _ROUNDED = re.compile(r"\s*\d[.,]\d+[eE]\+\d\d\s*")
-_EXACT = 2.0**53
-"""Smallest number from which floats skip whole numbers."""
 
 
 def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFrame:
@@ -28,7 +26,11 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
     """
     keys = {}
     for name in names:
-        codes, distinct = pd.factorize(column_of(frame, name, path))
+        column = column_of(frame, name, path)
+        try:
+            codes, distinct = pd.factorize(column)
+        except TypeError as error:
+            raise DataError.of(path, f"must name bags in column {name!r} by texts or numbers, got {error}.") from error
         values = pd.Series(distinct, name=name)
         _require_exact(values, path)
         exact = as_text(values).map(lambda text: _without_midnight(plain(text)), na_action="ignore")
@@ -43,7 +45,7 @@ def bag_keys(frame: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
 
 def _require_exact(column: pd.Series, path: Path) -> None:
     if column.dtype.kind == "f":
-        rounded = [f"{value:.0f}" for value in column[column.abs() >= _EXACT]]
+        rounded = [f"{value:.0f}" for value in column[column.abs() >= EXACT]]
     else:
         rounded = [text for text in column if isinstance(text, str) and _ROUNDED.fullmatch(text)]
     if rounded:

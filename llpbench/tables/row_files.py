@@ -9,6 +9,7 @@ import codecs
 import io
 import re
 import shlex
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -237,7 +238,13 @@ class RowBatches:
         if b"\0" in head and form.encoding == "utf-8":
             raise DataError.of(source.path, "contains binary data (zero bytes). Give a table, such as .csv.")
         with source.open() as file:
-            yield from self._parsed(file, head, form, source)
+            for table, decimal in self._parsed(file, head, form, source):
+                yield table, decimal
+        if len(table) and "\n" in (table.columns[-1][-1].as_py() or ""):  # arrow closes a quotation mark at the end
+            with source.open() as file:
+                end = deque(filter(None, (line.rstrip(b"\r\n\0 ") for line in file)), maxlen=1)[0]
+            if not end.endswith(b'"'):
+                raise DataError.of(source.path, "opens a quotation mark in its last column. Close it.")
 
     def _parsed(self, file: IO[bytes], head: bytes, form: FileFormat, source: TableSource) -> _Pieces:
         """Yield the rows of a text that begins with `head`, and their decimal mark."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from llpbench.core.bags import IntArray
 
+EXACT = 2.0**53
+"""Smallest number from which floats skip whole numbers."""
 _WHOLE = re.compile(r"^(-?\d+)\.0+$")
 
 

@@ -214,6 +214,14 @@ def test_key_only_column_makes_bags_and_is_no_feature() -> None:
         assert len(inside[["day", "shop"]].drop_duplicates()) == 1
 
 
+@pytest.mark.parametrize("kind", ["int64", "uint64", "Int64"])
+def test_identifiers_too_large_for_floats_make_bags(kind: str) -> None:
+    ids = pd.Series([2**60 + 3, 2**60 + 1, 2**60 + 2] * (ROWS // 3) + [7] * (ROWS % 3), dtype=kind)
+    keys = column_keys(table(rows().assign(shop=ids), "shop"), np.arange(ROWS), "shop")
+    assert (np.argsort(keys, kind="stable") == ids.argsort(kind="stable")).all()
+    assert len(np.unique(keys)) == ids.nunique()
+
+
 def test_values_of_key_only_column_do_not_change_task() -> None:
     frame = rows()
     shuffled = frame.assign(day=frame["day"].sample(frac=1, random_state=1).to_numpy())

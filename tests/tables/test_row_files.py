@@ -99,6 +99,15 @@ def test_column_is_numbers_or_true_and_false_or_text(texts: list[str], values: l
     assert [None if pd.isna(value) else value for value in found] == values
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_quotation_mark_without_end_is_refused_but_last_cell_may_have_lines(encoding: str, tmp_path: Path) -> None:
+    for end in ("", "\n", "\r\n\n"):
+        closed = read(tmp_path, f'age,note\n31,x\n42,"y\nz\n"{end}'.encode(encoding))
+        assert closed["note"].tolist() == ["x", "y\nz\n"]
+        with refusal("quotation mark"):
+            read(tmp_path, f'age,note\n31,x\n42,"y\n53,z{end}'.encode(encoding))
+
+
 @pytest.mark.parametrize(("end", "rows", "length"), [("\n", 3, 200_000), ("\r", 200_000, 3)], ids=["cells", "ends"])
 def test_long_cells_and_large_files_of_old_macs_are_read(end: str, rows: int, length: int, tmp_path: Path) -> None:
     found = read(tmp_path, f"a,b{end}" + f"1,{'x' * length}{end}" * rows)
@@ -241,6 +250,8 @@ def test_keys_are_exact_and_equal_in_all_forms(tmp_path: Path) -> None:
     assert keys(pd.to_datetime(["2020-01-01", "2020-01-02"])) == keys(["2020-01-01", "2020-01-02T00:00:00"])
     assert keys(pd.to_datetime(["2020-01-01 10:30:00"])) == keys(["2020-01-01T10:30"]) == ["2020-01-01 10:30:00"]
     assert keys(["Zu\u0308rich", "Bern"]) == ["Z\u00fcrich", "Bern"]
+    with refusal("column 'key' .*'list'"):
+        keys([["Bern"], ["Basel"]])
 
 
 def test_workbook_keeps_names_and_is_read_below_the_title_of_the_right_sheet(tmp_path: Path) -> None:
