@@ -309,10 +309,10 @@ def _candidates(methods: str | Sequence[str] | Mapping[str, LLPClassifier], seed
             raise LLPBenchError(f"{YARDSTICK!r} is the name of the baseline. Give your classifier another name.")
     else:
         given = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
-        if not all(isinstance(name, str) for name in given):
-            raise LLPBenchError(f"{argument('methods')} must be names, or a mapping from names to classifiers.")
         named = list(dict.fromkeys(AUTO if name == "auto" else name for name in given))
         found = {name: LLPClassifier(name, random_state=seed) for name in named if name != YARDSTICK}
+    if not all(isinstance(name, str) for name in named):
+        raise LLPBenchError(f"{argument('methods')} must be names, or a mapping from names to classifiers.")
     for name, each in found.items():
         if not isinstance(each, LLPClassifier):
             raise LLPBenchError(f"{name!r} must be an LLPClassifier, got {each!r}")
@@ -357,7 +357,7 @@ def _later_folds(counts: FloatArray, times: FloatArray, folds: int) -> Iterator[
 def _as_times(values: Any, what: str = "time") -> FloatArray:
     """Return numbers, or dates as days [bags]. Raises `LLPBenchError` for other values, and for both together."""
     column = pd.Series([*values], dtype=object).map(lambda value: value.strip() if isinstance(value, str) else value)
-    numbers = pd.to_numeric(column, errors="coerce")
+    numbers = pd.to_numeric(column.astype(str), errors="coerce")  # of dates, pandas would count microseconds
     dates = pd.to_datetime(column.where(numbers.isna()), format="ISO8601", utc=True, errors="coerce")
     if np.isfinite(numbers).all():
         return np.asarray(numbers, dtype=np.float64)
