@@ -197,9 +197,10 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         groups = Groups(of_row, groups.labels.iloc[there].reset_index(drop=True))
         warn("rounded weights", copies.warning(len(rows.numeric)))
         model, facts, classes = self._model, self._model.bags, self.classes_.tolist()
-        some = [place for place, label in enumerate(classes) if among is None or label in among]
-        if among is not None and ({*among} - {*classes} or len(some) < 2):
-            raise LLPBenchError(f"{argument('among')} must name two classes or more of {classes}, got {[*among]!r}.")
+        wanted = {*(classes if among is None else among)}
+        if wanted - {*classes} or len(wanted) < 2:
+            raise LLPBenchError(f"{argument('among')} must name two classes or more of {classes}, got {[*wanted]!r}.")
+        some = [place for place, label in enumerate(classes) if label in wanted]
         chosen, names = some if len(some) < len(classes) else None, [str(each) for each in labels.columns or [name]]
         sums = weights, copies.ratio, labels.sizes * copies.ratio
         estimates = GroupEstimates(groups, labels.names, names, classes, chosen, *sums, self.random_state)

@@ -97,6 +97,8 @@ class Groups:
         """
         columns = _columns_of(as_pandas(by), features)
         columns.columns = names = [str(name) for name in columns.columns]
+        if len({*names}) < len(names):
+            raise LLPBenchError(f"{argument('by')} must name each column once, got {', '.join(names)}.")
         if taken := [name for name in names if name in ("class", *NUMBERS)]:
             raise LLPBenchError(f"{argument('by')} must not contain {taken[0]!r}, a column of estimates. Rename it.")
         try:
@@ -118,18 +120,16 @@ def _columns_of(by: Any, features: Any) -> pd.DataFrame:
         if absent := [name for name in names if name not in known]:
             wrong = f"{argument('by')} must name columns of {argument('X')}, got {absent[0]!r}"
             raise LLPBenchError(f"{wrong}. Columns are {', '.join(map(str, known[:10]))}{', ...' * (len(known) > 10)}.")
-        if len({*names}) < len(names):
-            raise LLPBenchError(f"{argument('by')} must name each column once, got {names!r}.")
         return features[[*names]].reset_index(drop=True)
     if isinstance(by, pd.DataFrame):
-        columns = {name: by.iloc[:, place] for place, name in enumerate(by.columns)}
+        columns = [(name, by.iloc[:, place]) for place, name in enumerate(by.columns)]
     elif np.ndim(by) == 1:
-        columns = {"group" if getattr(by, "name", None) is None else by.name: by}
+        columns = [("group" if getattr(by, "name", None) is None else by.name, by)]
     else:
         got = one_line(repr(by), 80)
         raise LLPBenchError(f"{argument('by')} must be a column, some columns or a label for each row, got {got}.")
-    entries = {name: column_of_rows(each, features, "by", "Give all groups.") for name, each in columns.items()}
-    return pd.DataFrame(entries).infer_objects()
+    entries = [column_of_rows(each, features, "by", "Give all groups.").rename(name) for name, each in columns]
+    return pd.concat(entries, axis=1).infer_objects()
 
 
 def _bounds(cells: _Cells, counts: _ClassCounts) -> tuple[FloatArray, FloatArray]:
@@ -158,7 +158,7 @@ class GroupEstimates:
         """Raise `LLPBenchError` for columns with the same name, and for a bag with the name of all bags together."""
         if taken := [name for name in self.bag_names if name in (*self.groups.labels.columns, "class", *NUMBERS)]:
             raise LLPBenchError(f"columns of bags, groups and estimates must differ, got {taken[0]!r}. Rename it.")
-        if {ALL, (ALL,)}.intersection(self.bags):
+        if {ALL, (ALL,) * len(self.bag_names)}.intersection(self.bags):
             raise LLPBenchError(f"a bag must not be called {ALL!r}, which names all bags together. Rename this bag.")
 
     @property

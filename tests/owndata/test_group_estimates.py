@@ -118,12 +118,15 @@ def test_estimates_repeat_with_seed_and_after_saving(sampled: bool, tmp_path: Pa
         ({"by": "land"}, "land"),
         ({"by": ["job", "job"]}, "once"),
         ({"by": ["a", "b"]}, "'a'"),
+        ({"by": pd.concat([FRAME["job"], FRAME["job"]], axis=1)}, "once"),
+        ({"by": pd.DataFrame({1: BAGS, "1": BAGS})}, "once"),
         ({"by": np.zeros(3)}, "600 rows, got 3"),
         ({"by": np.zeros((600, 2))}, "by must be"),
         ({"by": pd.Series(range(600), name="count")}, "count"),
         ({"by": pd.Series([["a"]] * 600)}, "'list'"),
         ({"by": "job", "among": [0]}, "two classes"),
         ({"by": "job", "among": [0, 2]}, "two classes"),
+        ({"by": "job", "among": "yes"}, "two classes"),
     ],
 )
 def test_impossible_estimates_are_refused(given: dict[str, Any], told: str, fitted: LLPClassifier) -> None:
@@ -132,8 +135,10 @@ def test_impossible_estimates_are_refused(given: dict[str, Any], told: str, fitt
 
 
 def test_models_that_cannot_estimate_are_refused() -> None:
-    for method, bags, told in ("bag-mean-linear", BAGS, "bag-gp"), ("bag-gp", ALL, "'all'"):
-        model = LLPClassifier(method).fit(FRAME, bags, counts=counted(bags, VOTES))
+    both = pd.DataFrame({"land": ALL, "zone": np.where(ALL == "all", "all", "east")})
+    for method, bags, told in ("bag-mean-linear", BAGS, "bag-gp"), ("bag-gp", ALL, "'all'"), ("bag-gp", both, "'all'"):
+        counts = pd.Series(VOTES).groupby([column.to_numpy() for _, column in pd.DataFrame(bags).items()]).sum()
+        model = LLPClassifier(method).fit(FRAME, bags, counts=counts)
         with refusal(told):
             model.estimate(FRAME, bags, "job")
 
