@@ -68,7 +68,7 @@ def estimate_table(
     from llpbench.report.plots.layout import require_plot, save_figure
     from llpbench.report.plots.own_figures import cell_shares
     from llpbench.tables.bag_keys import bag_keys
-    from llpbench.tables.column_names import column_of, split_names
+    from llpbench.tables.column_names import column_of, csv_parts, split_names
     from llpbench.tables.number_text import as_numbers
     from llpbench.tables.row_files import RowBatches
     from llpbench.tables.writing import require_room, written
@@ -78,7 +78,7 @@ def estimate_table(
             require_room(path, [precincts, other])
     if plot is not None:
         require_plot(plot, "--plot")
-    wanted = [(part, text) for text in (*groups, *outcomes, *covariates) for part in text.split(",")]
+    wanted = [(part, text) for text in (*groups, *outcomes, *covariates) for part in csv_parts(text)]
     keys = [precinct_column] if precinct_column else []
     frame = RowBatches(precincts, keys=keys, form=formats.rows, columns=wanted).together()
     frame.index = pd.Index(bag_keys(frame, keys, precincts)[precinct_column] if keys else range(1, len(frame) + 1))

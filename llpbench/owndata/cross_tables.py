@@ -273,9 +273,10 @@ def cross_table(
     if len(names) != (width := by_group.shape[1]):
         raise LLPBenchError(f"join must have a name for each of {width} columns of groups, got {len(names)}.")
     named = [*map(str, by_outcome.columns)]
-    if absent := [name for name in among or () if name not in named]:
-        raise LLPBenchError(f"among must name outcomes, got {absent[0]!r}. Outcomes are {', '.join(named)}.")
-    chosen = np.array([place for place, name in enumerate(named) if name in (among or named)])
+    wanted = {*(among or named)}
+    if wanted - {*named} or len(wanted) < 2:
+        raise LLPBenchError(f"{argument('among')} must name two outcomes or more of {named}, got {[*wanted]}.")
+    chosen = np.array([place for place, name in enumerate(named) if name in wanted])
     by_group, by_outcome = by_group.set_axis(names, axis=1), by_outcome.set_axis(named, axis=1)
     table = CrossTable.of(by_group, by_outcome, weights=often, covariates=z, among=chosen, seed=random_state)
     table.warn_if_curved("precincts", " Give covariates of precincts, if you have any.")
@@ -305,7 +306,7 @@ def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: fl
     if not isinstance(as_pandas(given), pd.DataFrame | pd.Series):
         frame = frame.add_prefix(f"{what[:-1]} ")
         frame.index = precincts if precincts is not None and len(precincts) == len(frame) else frame.index
-    for kind, names in (("column", frame.columns), ("precinct", frame.index)):
+    for kind, names in (("column", frame.columns.map(str)), ("precinct", frame.index)):
         if again := names[names.duplicated()].tolist():
             raise LLPBenchError(f"{what} must not have the {kind} {again[0]!r} twice. Rename one.")
     if precincts is not None and len(other := precincts.symmetric_difference(frame.index, sort=False)):

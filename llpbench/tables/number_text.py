@@ -140,7 +140,9 @@ def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterab
     found = NumberText.read(series, decimal=decimal, missing=set(missing))
     if len(found.broken):
         wrong = f"{plural(len(found.broken), 'value')} of column {str(series.name)!r} must be numbers"
-        advice = f"Name those that stand for a missing value: missing={found.marks[:_MOST_MARKS]}."
+        some = found.marks[:_MOST_MARKS]
+        marks = either(f"missing={some}", f"--missing {shlex.quote(csv_line(some))}")
+        advice = f"Name those that stand for a missing value: {marks}."
         raise DataError(f"{wrong}, got {found.marks[0]!r}. {advice}")
     return found.values
 

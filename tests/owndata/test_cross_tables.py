@@ -165,6 +165,7 @@ def test_goodman_is_weighted_least_squares() -> None:
         (lambda p, v: (p, v - 1000), "got '-"),
         (lambda p, v: (p[1:], v), "'P00'"),
         (lambda p, v: (p[["black"]], v), "10 x 1"),
+        (lambda p, v: (p, v.set_axis([1, "1", "2"], axis=1)), "'1' twice"),
         (lambda p, v: (p, v.rename(columns={"ann": "black"})), "'black'"),
         (lambda p, v: (p.rename(index={"P01": "P00"}), v), "'P00'"),
         (lambda p, v: [pd.concat([each, each.sum().rename("Total").to_frame().T]) for each in (p, v)], "'Total'"),
@@ -196,6 +197,7 @@ def test_estimate_table_command_writes_every_cell(
         return result
 
     every, rest = ",".join(GROUPS), "--rest-as others"
+    assert "two outcomes" in run(f"{every} {rest} --among ann", 2).err, "all shares would be 1"
     for other in ("precincts.csv", "cells.csv"):
         assert other in run(f"{every} {rest} --differences {other}", 2).err
         assert len([*tmp_path.iterdir()]) == 1, "no file is replaced"
@@ -209,5 +211,11 @@ def test_estimate_table_command_writes_every_cell(
     run(f"{every} {rest} --among ann,bob --covariates asian --differences d.csv")
     assert [*pd.read_csv("cells.csv")["outcome"][:4]] == ["ann", "bob"] * 2
     assert {"shift", "shift_p"} < {*pd.read_csv("d.csv").columns}
+    with pd.ExcelWriter("precincts.xlsx") as writer:
+        people.join(votes).rename(columns={"black": "black, all"}).to_excel(writer, sheet_name="counts")
+        people.to_excel(writer, sheet_name="people")
+    names = ["--groups", '"black, all",white,asian', "--outcomes", "ann,bob,abstained", "--out", "book.csv"]
+    result = llpbench("estimate-table", "precincts.xlsx", *names)
+    assert (result.code, "'counts'" in result.err) == (0, True), result.err
     error = run(every, 2).err
     assert ("--rest-as" in error, "rest=" in error) == (True, False)
