@@ -200,7 +200,7 @@ def estimate(files: _Files, by: _Names, where: _Names, among: _Names, plot: Path
         model, keys = rows.model, list(rows.keys)
         some = [_class_of(model, name, "--among") for name in split_names(among, [*map(str, model.classes_)])]
         drawn = _class_of(model, label or (str(some[-1]) if some else None))
-        names = split_names(by, columns)
+        names = [*dict.fromkeys(split_names(by, columns))]
         if some and drawn not in some:
             raise LLPBenchError(f"--class must be one of --among, got {label!r}.")
         with progress_display() as progress:

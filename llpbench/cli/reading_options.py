@@ -97,7 +97,9 @@ def read_pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
             raise LLPBenchError(f"{flag} must be NAME=VALUE, got {text!r}.")
         if flag == "--types" and value.strip() not in ("text", "number"):
             raise LLPBenchError(f"the type in {flag} must be text or number, got {text!r}.")
-        pairs[name.strip()] = value.strip()
+        if (before := pairs.setdefault(name.strip(), value.strip())) != value.strip():
+            one = f"{flag} must be given once for {name.strip()!r}, got {before!r} and {value.strip()!r}"
+            raise LLPBenchError(f"{one}. Leave one out.")
     return pairs
 
 
@@ -195,7 +197,7 @@ def key_names(given: tuple[str, ...], known: list[str]) -> tuple[list[str], list
     sides = [(text, "", "") if matching_column(text, known) else text.partition("=") for text in given]
     names = split_names([rows for rows, _, _ in sides], known, "+")
     others = [name for rows, _, bags in sides for name in split_names([bags or rows], () if bags else known, "+")]
-    if not names or len(names) != len(others):
+    if not names or len(names) != len(others) or len({*names}) < len(names):
         wrong = f"--bag-column must name a column, got {''.join(given)!r}"
-        raise LLPBenchError(f"{wrong}. Give as many columns of ROWS as of BAGS: state+district=st+precinct.")
+        raise LLPBenchError(f"{wrong}. Give as many different columns of ROWS as of BAGS: state+district=st+precinct.")
     return names, others

@@ -179,7 +179,7 @@ def draw_bags(
     """
     bags = {name: bag_index(each.index.to_frame(index=False).iloc[:, : len(keys)]) for name, each in table.items()}
     sizes = _rows_of_bags(batches, keys, bar)
-    total, known = sizes.total(), {*bags["counts" if "counts" in bags else "proportions"]}
+    total, known = sizes.total(), {*bags["counts" if "counts" in bags else "proportions"]} - {None}
     if drop and total > most:
         sizes = Counter({label: rows for label, rows in sizes.items() if label in known})
     drawn: set[Hashable] = {*sizes}

@@ -244,8 +244,9 @@ def _is_identifier(series: pd.Series) -> bool:
         rare = known.is_unique or (len(known) >= _MANY_ROWS and known.nunique() >= len(known) / 2)
         return rare and not isinstance(likely_numbers(series), NumberText)
     numbers = known.to_numpy(dtype=np.float64)
-    running = known.is_monotonic_increasing or known.is_monotonic_decreasing or np.ptp(numbers) == len(numbers) - 1
-    return known.is_unique and running and bool((numbers == np.floor(numbers)).all())
+    steps = np.diff(numbers)
+    running = (steps >= 0).all() or (steps <= 0).all() or np.ptp(numbers) == len(numbers) - 1
+    return known.is_unique and bool(running and (numbers == np.floor(numbers)).all())
 
 
 def _bag_columns(frame: pd.DataFrame, train: BaggedRows, keys: Collection[str]) -> str:

@@ -237,6 +237,7 @@ def test_impossible_prediction_is_refused(call: Any, told: str) -> None:
         pytest.param(np.arange(7, 47), True, id="line numbers"),
         pytest.param(np.random.default_rng(0).permutation(40), True, id="shuffled line numbers"),
         pytest.param(np.cumsum(np.arange(1, 41))[::-1], True, id="descending with gaps"),
+        pytest.param(np.arange(7, 47, dtype=np.float16), True, id="numbers of two bytes"),
         pytest.param([f"person {number}" for number in range(40)], True, id="a text for each row"),
         pytest.param(np.random.default_rng(0).permutation(40) ** 2, False, id="squares in any order"),
         pytest.param(np.arange(40) / 8, False, id="fractions"),
