@@ -44,9 +44,7 @@ def _list(what: str | None, method: str | None, data_dir: str | None, plugin: tu
     """
     load_plugins(plugin)
     if (what == "params") != (method is not None):
-        raise LLPBenchError(
-            "only list params takes the name of a method. Write, for example, llpbench list params dllp."
-        )
+        raise LLPBenchError("only list params takes a method. Write, for example, llpbench list params dllp.")
     for line in _lines(what, method, data_dir):
         echo(line)
     return 0
@@ -85,10 +83,8 @@ class _Item(NamedTuple):
     """A name of the list."""
 
     name: str
-    facts: Sequence[str]
-    """shown beside the name; empty ones are skipped"""
-    sentences: Sequence[str]
-    """shown below the name, each from a new line on; empty ones are skipped"""
+    facts: Sequence[str]  # shown beside the name; empty ones are skipped
+    sentences: Sequence[str]  # shown below the name, each from a new line on; empty ones are skipped
 
 
 def _listed(items: Sequence[_Item]) -> Iterator[str]:
@@ -200,7 +196,6 @@ def _verdict_rows(verdicts: Iterable[Verdict]) -> Iterator[Sequence[str]]:
 
 
 def _summary(name: str, verdicts: Collection[Verdict]) -> str:
-    """Return one line with the number of passed checks and the names of failed ones."""
     number = Counter(verdict.result for verdict in verdicts)
     failed = [verdict.check.name for verdict in verdicts if verdict.result == "failed"]
     text = f"{name}: {plural(number['ok'], 'check')} passed"

@@ -79,11 +79,11 @@ def _code() -> int:
         echo(f"llpbench: interrupted. {advice}", err=True)
         return INTERRUPTED
     except MemoryError:  # also from arrow
-        _fail("the memory is full. Give fewer rows, or use --out-of-core with fit, predict and estimate.")
-        return FAILED
+        return _fail(
+            "the memory is full. Give fewer rows, or use --out-of-core with fit, predict and estimate.", FAILED
+        )
     except OutputError as error:
-        _fail(str(error))
-        return FAILED
+        return _fail(str(error), FAILED)
     except BrokenPipeError:  # llpbench data fetch | head
         return FAILED
 
@@ -101,9 +101,9 @@ def _message_of(error: click.ClickException) -> str:
     return f"{name} must be {wanted}, got {value}." if is_not else error.format_message()
 
 
-def _fail(message: str) -> int:
+def _fail(message: str, code: int = USAGE) -> int:
     echo(f"llpbench: {message}", err=True)
-    return USAGE
+    return code
 
 
 @click.group(

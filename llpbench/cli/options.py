@@ -74,7 +74,6 @@ class _WithExamples(click.Command):
         self.examples, self.groups = examples, groups or {}
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples, then the description."""
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
@@ -86,7 +85,6 @@ class Command(_WithExamples):
     """Command whose help has examples and options by group."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options by group. Options without a group are last."""
         group_of = {name: title for title, names in self.groups.items() for name in names}
         found: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.groups, "Options")}
         for param in self.get_params(ctx):
@@ -107,7 +105,6 @@ class CommandGroup(_WithExamples, click.Group):
     command_class = Command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands by group."""
         room = formatter.width - 6 - max(map(len, self.commands))
         for title, names in (self.groups or {"Commands": self.list_commands(ctx)}).items():
             with formatter.section(title):
@@ -181,7 +178,6 @@ out_option = click.option(
 
 
 def load_plugins(plugin: Iterable[str]) -> None:
-    """Load what --plugin names."""
     from llpbench.core.registry import load_plugin
 
     for path in plugin:

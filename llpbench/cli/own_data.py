@@ -142,8 +142,8 @@ def _read(
     if not one:
         table = {name: [each.get(name) for each in tables] for name in table if name != "sizes"}
     facts |= {"classes": _class_names(classes, tables[0]) or None, "sample_weight": weights}
-    facts |= {"unmatched": "drop"} if drop_unmatched else {}
-    facts |= {"impossible": "suppress"} if suppress_impossible else {}
+    facts["unmatched"] = "drop" if drop_unmatched else "raise"
+    facts["impossible"] = "suppress" if suppress_impossible else "raise"
     data = BagData.read(features, keys[0] if one else keys, **table, **facts)
     kept = [name for name in key_columns if keep_key and name not in out]
     read = {"missing": list(formats.rows.missing), "decimals": dict(batches.decimals), "keys": kept}

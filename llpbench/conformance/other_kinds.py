@@ -23,6 +23,7 @@ from llpbench.core.ranges import read_params
 from llpbench.core.registry import METHODS, Entry
 from llpbench.core.tables import Assignment, PublishedBags, Table
 from llpbench.data.baggings import OWN_SIZES, format_bagging, is_sized, needed_options, options_of, parse_bagging
+from llpbench.data.frames import read_parquet
 from llpbench.data.loading import load_table, locate
 from llpbench.data.specs import DatasetSpec, dataset_spec
 from llpbench.data.splits import assign_bags
@@ -217,8 +218,7 @@ class _BaggingSubject:
     """A bagging with its default options; required options name a feature of the table."""
 
     entry: Entry
-    dataset: str | None = None
-    """source of rows instead of toys; nothing is downloaded"""
+    dataset: str | None = None  # source of rows instead of toys; nothing is downloaded
 
     @cached_property
     def text(self) -> str:
@@ -389,8 +389,6 @@ def _loads(subject: _DatasetSubject) -> str:
 
 def _unchanged(subject: _DatasetSubject) -> str:
     """Prepared data stay unchanged when prepared again."""
-    from llpbench.data.frames import read_parquet
-
     assert subject.table is not None
     place = locate(subject.spec)
     assert place is not None

@@ -57,17 +57,12 @@ class InapplicableError(Exception):
 class _Learned:
     """Result of a method on a task."""
 
-    kept: Mapping[str, Any]
-    """by criterion: weights [parameters] of a neural method, predictions of a direct method"""
-    proba: FloatArray
-    """[rows, classes] predictions for the test rows"""
-    source: Any
-    """population of a neural method, predictor of a direct one"""
-    values: Mapping[str, float]
-    """by criterion of a neural method: its value for the weights that it selected"""
+    kept: Mapping[str, Any]  # by criterion: weights [parameters] of a neural method, predictions of a direct method
+    proba: FloatArray  # [rows, classes] predictions for the test rows
+    source: Any  # population of a neural method, predictor of a direct one
+    values: Mapping[str, float]  # by criterion of a neural method: its value for the weights that it selected
 
-    def predict(self, rows: Rows) -> FloatArray:
-        """Return predictions [rows, classes]."""
+    def predict(self, rows: Rows) -> FloatArray:  # [rows, classes]
         neural = isinstance(self.source, Population)
         return np.asarray(self.source.predict(0, self.kept["l1"][None], rows)[0] if neural else self.source(rows))
 
@@ -132,9 +127,9 @@ class Subject:
         """Return the task of a table in bags, in the form that this method receives."""
         return build_task(table, assignment, supervision=self.declared.supervision)
 
-    def toy(self, seed: int = 0, classes: int = 2, unequal: bool = False) -> Task:
+    def toy(self, seed: int = 0, unequal: bool = False) -> Task:
         """Return the default task, with bags drawn by `seed`."""
-        return self.task(toy_table(self.rows, classes), toy_assignment(self.rows, seed=seed, unequal=unequal))
+        return self.task(toy_table(self.rows), toy_assignment(self.rows, seed=seed, unequal=unequal))
 
     def population(
         self,
@@ -160,7 +155,6 @@ class Subject:
         return population
 
     def build(self, schema: Schema, dropout: float) -> Encoder:
-        """Return the untrained encoder."""
         return MLPEncoder(schema, _ENCODER, dropout)
 
     def learn(self, task: Task, seed: int = 0, epochs: int = EPOCHS, patience: int | None = None) -> _Learned:

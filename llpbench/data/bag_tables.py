@@ -53,16 +53,11 @@ _ALIKE, _MOST_COMPARED = 0.8, 200
 class BagLabels:
     """The bag of each row."""
 
-    of_row: IntArray
-    """[rows] index into `names`; -1: no bag"""
-    names: list[Hashable]
-    """names of the bags in ascending order, or in order of appearance if they cannot be compared"""
-    columns: list[Hashable] | None = None
-    """column names of natural keys"""
-    weights: FloatArray | None = None
-    """[rows] number of people that each row represents; None: one"""
-    copies: int = 1
-    """number of groupings; `of_row` has all rows for each of them"""
+    of_row: IntArray  # [rows] index into `names`; -1: no bag
+    names: list[Hashable]  # names of the bags in ascending order, or in order of appearance if they cannot be compared
+    columns: list[Hashable] | None = None  # column names of natural keys
+    weights: FloatArray | None = None  # [rows] number of people that each row represents; None: one
+    copies: int = 1  # number of groupings; `of_row` has all rows for each of them
 
     @property
     def sizes(self) -> IntArray | FloatArray:
@@ -184,7 +179,6 @@ class BagTable:
 
     @property
     def what(self) -> str:
-        """Name of the values in messages."""
         return "counts" if self.is_counts else "proportions"
 
     def classes(self, named: Sequence[Hashable] | None) -> list[Hashable]:

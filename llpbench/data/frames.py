@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from llpbench.core.bags import FloatArray, IntArray
 from llpbench.core.errors import DataError, LLPBenchError, either
 from llpbench.core.tables import TEXT_TYPES, PublishedBags, Table
+from llpbench.core.text import one_line
 from llpbench.tables.column_names import require_distinct
 from llpbench.tables.texts import EXACT, as_text, factorized
 
@@ -98,7 +99,6 @@ def table_from_bags(frame: DataFrame, bags: DataFrame, *, name: str, by: Sequenc
 
 
 def _features(frame: DataFrame, owner: str) -> dict[str, Any]:
-    """Return the fields of a table that describe features."""
     numeric, categorical = read_features(frame, owner)
     return {
         "numeric": _stack(list(numeric.values()), len(frame), np.float64),
@@ -144,8 +144,7 @@ def read_parquet(path: Path) -> DataFrame:
         raise
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
         # for a truncated file pyarrow raises many types of errors, such as ArrowInvalid or OSError
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(f"file {str(path)!r} cannot be read as parquet ({reason}). Replace it.") from error
+        raise DataError.of(path, f"cannot be read as parquet ({one_line(error)}). Replace it.") from error
 
 
 def _key(series: Series, owner: str) -> NDArray[Any]:

@@ -57,7 +57,6 @@ class Parquet:
     path: str | Path
 
     def describe(self) -> str:
-        """Return the file's path with the word "file"."""
         return f"file {self.path}"
 
     def within(self, folder: Path) -> Path:
@@ -72,7 +71,6 @@ class Generated:
     make: Callable[[], DataFrame]
 
     def describe(self) -> str:
-        """Return the source in a word, for lists."""
         return "generated"
 
 
@@ -83,7 +81,6 @@ class OpenML:
     id: int
 
     def describe(self) -> str:
-        """Return the source in a few words, for lists."""
         return f"OpenML {self.id}"
 
     def download(self) -> DataFrame:
@@ -116,7 +113,6 @@ class GroupLens:
     server: str = "https://files.grouplens.org/datasets/movielens"
 
     def describe(self) -> str:
-        """Return the source in a few words, for lists."""
         return f"GroupLens {self.archive}"
 
     def download(self) -> DataFrame:

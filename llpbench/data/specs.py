@@ -26,7 +26,7 @@ import numpy as np
 from llpbench.core.errors import DataError, LLPBenchError
 from llpbench.core.registry import DATASETS
 from llpbench.core.tables import Table
-from llpbench.core.text import hint
+from llpbench.core.text import hint, one_line
 from llpbench.data.frames import read_parquet, table_from_bags, table_from_frame
 from llpbench.data.sources import Generated, Parquet, Source
 
@@ -52,7 +52,6 @@ class Facts:
 
     @classmethod
     def of(cls, table: Table) -> Facts:
-        """Return the facts of a table."""
         classes: dict[str, int] = {}
         if table.labels is not None:
             counts = np.bincount(table.labels, minlength=len(table.classes)).tolist()
@@ -72,7 +71,6 @@ class Facts:
         return (*self.numeric, *self.categorical)
 
     def json(self) -> str:
-        """Return the facts as a JSON object on one line."""
         return json.dumps(asdict(self))
 
     def differences(self, other: Facts) -> str:
@@ -147,8 +145,8 @@ class DatasetSpec:
         except LLPBenchError:
             raise
         except Exception as error:
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            raise DataError(f"dataset {self.name!r} cannot be made from {origin} ({reason}). {self._remedy}") from error
+            wrong = f"cannot be made from {origin} ({one_line(error)})"
+            raise DataError(f"dataset {self.name!r} {wrong}. {self._remedy}") from error
         if not hasattr(frame, "columns"):
             what = f"{type(frame).__name__}, not a data frame"
             raise DataError(f"the function of dataset {self.name!r} returned {what}. Let it return one.")

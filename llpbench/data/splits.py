@@ -163,16 +163,12 @@ class TableFacts(NamedTuple):
 
     name: str
     rows: int
-    classes: int | None
-    """None if unknown."""
-    columns: tuple[str, ...]
-    """Names of keys and features; empty if unknown."""
-    is_labelled: bool
-    """Whether there are labels of rows."""
+    classes: int | None  # None if unknown.
+    columns: tuple[str, ...]  # Names of keys and features; empty if unknown.
+    is_labelled: bool  # Whether there are labels of rows.
 
     @classmethod
     def of(cls, table: Table) -> TableFacts:
-        """Return the facts of a table."""
         columns = (*table.keys, *table.categorical_names, *table.numeric_names)
         return cls(table.name, len(table), len(table.classes), columns, table.labels is not None)
 

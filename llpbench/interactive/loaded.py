@@ -73,7 +73,6 @@ class Results:
 
     @cached_property
     def leaderboards(self) -> Leaderboards:
-        """All boards."""
         return self.ranked_by("auc")
 
     def ranked_by(self, metric: str) -> Leaderboards:
@@ -102,10 +101,10 @@ class Results:
         `criterion`: what chose the epochs; the default needs no labels of rows. A board of datasets without labels
         shows this criterion on test bags, without ranks.
 
-        `bagging`, `epochs`: which board, if the criterion has several; the default
-        is the one with most runs. Boards of runs with `max_bags=13` have a bagging such as "13 ordered". All runs in
-        bags of natural keys share the board "natural" (tested on other bags: "natural:split=bags"). `metric`: what
-        entries are ranked by. Raises `LLPBenchError` if there is no such board.
+        `bagging`, `epochs`: which board, if the criterion has several; the default is the one with most runs. Boards of
+        runs with `max_bags=13` have a bagging such as "13 ordered". All runs in bags of natural keys share the board
+        "natural" (tested on other bags: "natural:split=bags"). `metric`: what entries are ranked by. Raises
+        `LLPBenchError` if there is no such board.
         """
         from llpbench.report.overview import Standings
 

@@ -50,16 +50,12 @@ def run(*, preset: str | None = None, config: str | PathLike[str] | None = None,
     display = Display.on_stderr()
     if typed := _known_here_alone(settings):
         elsewhere = None if settings.executor in ("auto", "debug") else settings.executor
-        for name, value in (
-            ("executor", elsewhere),
-            ("ray_address", settings.ray_address),
-            ("cell_timeout", settings.cell_timeout),
-        ):
-            if value is not None:
-                raise LLPBenchError(
-                    f"{typed} exists in this process only, so {name}={value!r} cannot be used. Leave {name} out, or "
-                    f"put the {typed.partition(' ')[0]} into a file for plugin=."
-                )
+        others = {"executor": elsewhere, "ray_address": settings.ray_address, "cell_timeout": settings.cell_timeout}
+        if name := next((name for name, value in others.items() if value is not None), ""):
+            raise LLPBenchError(
+                f"{typed} exists in this process only, so {name}={others[name]!r} cannot be used. Leave {name} out, or "
+                f"put the {typed.partition(' ')[0]} into a file for plugin=."
+            )
         settings = replace(settings, executor="debug")
         display.say(f"{typed} exists in this process only: cells run here, one after the other")
     try:
@@ -112,16 +108,12 @@ def _known_here_alone(settings: Settings) -> str:
     return ""
 
 
-def _signature() -> inspect.Signature:
-    """Return all options with their defaults, for `help` and completion."""
-    defaults = {"preset": None, "config": None}
-    defaults |= {name.replace("-", "_"): option.default for name, option in OPTIONS.items()}
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()]
-    return inspect.Signature(parameters, return_annotation=Results)
-
-
-run.__signature__ = _signature()  # type: ignore[attr-defined]
+# for `help` and completion
+_DEFAULTS = {"preset": None, "config": None, **{name.replace("-", "_"): each.default for name, each in OPTIONS.items()}}
+_PARAMETERS = [
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=each) for name, each in _DEFAULTS.items()
+]
+run.__signature__ = inspect.Signature(_PARAMETERS, return_annotation=Results)  # type: ignore[attr-defined]
 run.__doc__ = f"{run.__doc__}\n    Options:\n" + "\n".join(
     f"    - `{name.replace('-', '_')}`: {option.help}" for name, option in OPTIONS.items()
 )

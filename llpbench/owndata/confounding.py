@@ -20,16 +20,11 @@ from llpbench.owndata.bounds import interval
 class Confounding:
     """What regressions of outcomes on groups say about the estimates of a table."""
 
-    groups: FloatArray
-    """[precincts, groups] shares of groups"""
-    outcomes: FloatArray
-    """[precincts, outcomes] shares of outcomes"""
-    size: FloatArray
-    """[precincts] people, times the weight of the precinct"""
-    weights: FloatArray
-    """[precincts] inverse variances of shares up to a factor"""
-    covariates: FloatArray
-    """[precincts, covariates]"""
+    groups: FloatArray  # [precincts, groups] shares of groups
+    outcomes: FloatArray  # [precincts, outcomes] shares of outcomes
+    size: FloatArray  # [precincts] people, times the weight of the precinct
+    weights: FloatArray  # [precincts] inverse variances of shares up to a factor
+    covariates: FloatArray  # [precincts, covariates]
 
     @classmethod
     def of(
@@ -117,12 +112,9 @@ class Confounding:
 class _Regression:
     """Weighted least squares of several outcomes."""
 
-    design: FloatArray
-    """[precincts, regressors]"""
-    values: FloatArray
-    """[precincts, outcomes]"""
-    weights: FloatArray
-    """[precincts]"""
+    design: FloatArray  # [precincts, regressors]
+    values: FloatArray  # [precincts, outcomes]
+    weights: FloatArray  # [precincts]
 
     @cached_property
     def slopes(self) -> FloatArray:

@@ -35,7 +35,7 @@ from llpbench.owndata.weights import read_weights
 from llpbench.tables.bag_keys import bag_index, bag_keys
 from llpbench.tables.column_names import column_of, csv_line, csv_parts, matching_column, place_of, plain, split_names
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
-from llpbench.tables.number_text import MISSING, MOST, NumberText, Range
+from llpbench.tables.number_text import MISSING, MOST, MOST_MARKS, NumberText, Range
 from llpbench.tables.row_files import RowBatch, RowBatches
 from llpbench.tables.texts import as_text
 from llpbench.tables.writing import written
@@ -43,7 +43,6 @@ from llpbench.tables.writing import written
 _Found = TypeVar("_Found")
 _Facts = tuple[pd.DataFrame, FloatArray | None, pd.DataFrame]
 """columns that name the bag of each row, weights of rows, and columns of their groups"""
-_MOST_MARKS = 5
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class BagFile:
             remedy = f" If they mark suppressed counts, use --suppressed {shlex.quote(csv_line(marks))}."
             got = f"got {marks[0]!r} for bag {bags[row]!r} in {place_of(frame, row)}"
             told = f"column {name!r} must be numeric, {got} ({plural(len(wrong), 'such value')}). Correct the file."
-            raise DataError(f"file {str(self.path)!r}: {told}{remedy * (len(marks) <= _MOST_MARKS)}")
+            raise DataError(f"file {str(self.path)!r}: {told}{remedy * (len(marks) <= MOST_MARKS)}")
         unit = 100 if found.percent else 1
         if found.example is not None:
             name, (text, number) = cells.index[cells == found.example[0]][0][0], found.example

@@ -28,7 +28,7 @@ _NEARLY_ALL, _FEWEST = 0.9, 3
 _MANY = 10
 """A column with at least this many different numbers is numeric even if a few marks fill half of its cells."""
 _SAMPLE = 1_000
-_MOST_MARKS = 5
+MOST_MARKS = 5
 """Largest number of different texts that may all be marks."""
 _NUMBER = r"(\d+(?:,\d{3})*(?:\.\d+)?)"
 MOST = 1e15
@@ -140,7 +140,7 @@ def as_numbers(series: pd.Series, *, decimal: str | None = None, missing: Iterab
     found = NumberText.read(series, decimal=decimal, missing=set(missing))
     if len(found.broken):
         wrong = f"{plural(len(found.broken), 'value')} of column {str(series.name)!r} must be numbers"
-        some = found.marks[:_MOST_MARKS]
+        some = found.marks[:MOST_MARKS]
         marks = either(f"missing={some}", f"--missing {shlex.quote(csv_line(some))}")
         advice = f"Name those that stand for a missing value: {marks}."
         raise DataError(f"{wrong}, got {found.marks[0]!r}. {advice}")
@@ -166,7 +166,7 @@ def numbers_as_text_warning(frame: pd.DataFrame) -> str:
             said += f", with values such as {found.example[0]!r} (the number {found.example[1]:.10g}?)"
         if found.gaps:
             said += f", {_listed(found.gaps)} for missing"
-        if len(others := found.marks) > _MOST_MARKS:
+        if len(others := found.marks) > MOST_MARKS:
             unclean.append(f"{said}, beside {_listed(others[:2])} and {plural(len(others) - 2, 'other text')}")
             continue
         marks |= dict.fromkeys(others)
@@ -202,7 +202,7 @@ def likely_numbers(series: pd.Series) -> NumberText | str | None:
     number = found.values.notna()
     different = found.values[number].nunique()
     nearly_all = len(found.broken) <= (1 - _NEARLY_ALL) * len(known)
-    few_marks = found.broken.nunique() <= _MOST_MARKS and different >= _MANY
+    few_marks = found.broken.nunique() <= MOST_MARKS and different >= _MANY
     if not found.is_code and different >= _FEWEST and number.mean() >= 0.5 and (nearly_all or few_marks):
         return found
     units = some.str.strip().str.extract(_UNIT)[0]
@@ -227,7 +227,7 @@ def _require_no_text_among_numbers(known: pd.Series, name: str, found: NumberTex
     meaning = f"{_listed(missing)} {verb(len(missing), 'means', 'mean')} missing"
     number = _reading(column, [name] if found.gaps or found.example or not marks else [], marks)
     text = either(f"{column} = {column}.{_CATEGORY}", f"--types {shlex.quote(f'{name}=text')}")
-    first = f"If {meaning}, use {number}." if len(marks) <= _MOST_MARKS else "Correct them."
+    first = f"If {meaning}, use {number}." if len(marks) <= MOST_MARKS else "Correct them."
     advice = f"{first} To keep the column as text, use {text}."
     raise DataError(f"column {name!r} must be numeric, got {texts.iloc[0]!r}{where} ({wrong}). {advice}")
 

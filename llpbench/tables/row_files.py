@@ -29,7 +29,7 @@ from llpbench.core.errors import DataError, LLPBenchError, warn
 from llpbench.core.text import one_line, plural
 from llpbench.tables.column_names import column_of, csv_line, place_of, plain, require_distinct
 from llpbench.tables.csv_dialect import AS_IT_SHOWS, FileFormat
-from llpbench.tables.number_text import MISSING, NumberText
+from llpbench.tables.number_text import MISSING, MOST_MARKS, NumberText
 from llpbench.tables.table_sources import HEAD, TableSource, sheet_as_csv
 from llpbench.tables.texts import as_text
 
@@ -41,7 +41,6 @@ _MOST_BYTES_OF_CELL, _MOST_BYTES_OF_CHUNK = 10**6, 10**9
 """Largest text, and largest column of texts in a row group of parquet: a small file can hold many gigabytes."""
 _FEWEST_BYTES = 16
 """Length of the shortest file that is checked for UTF-16."""
-_MOST_MARKS = 5
 _FIRST = 100
 _TRUE, _BOOLEAN = pa.array(["True", "TRUE", "true"]), pa.array(["True", "TRUE", "true", "False", "FALSE", "false"])
 
@@ -287,7 +286,7 @@ class RowBatches:
 
     def _frame(self, table: pa.Table, decimal: str | None, part: Path) -> pd.DataFrame:
         """Return rows in which each column has its type."""
-        missing = {*MISSING, *self._form.missing}
+        missing = pa.array(["", *MISSING, *self._form.missing])
         folders = {name for source in self._sources for name, _ in source.keys}
         columns = {}
         for name, column in zip(table.column_names, table.columns, strict=True):
@@ -299,7 +298,8 @@ class RowBatches:
             elif is_key:
                 columns[name] = column.to_pandas()
             else:
-                texts = _without(column, missing)
+                gap = pc.is_in(pc.utf8_trim_whitespace(column), missing)
+                texts = pc.if_else(gap, None, column) if pc.any(gap).as_py() else column
                 columns[name] = texts.to_pandas() if known in self._texts else _number_or_category(texts, decimal)
         frame = pd.DataFrame(columns, copy=False)
         if decimal is not None:
@@ -327,7 +327,7 @@ class RowBatches:
             few = f" To declare marks of missing values: --missing {shlex.quote(csv_line(found.marks))}."
             got = f"got {found.marks[0]!r} in {place_of(column, int(found.broken.index[0]))}"
             told = f"column {name!r} must be numeric, {got} ({plural(number, 'such value')})."
-            raise DataError(f"file {str(part)!r}: {told}{few * (len(found.marks) <= _MOST_MARKS)}")
+            raise DataError(f"file {str(part)!r}: {told}{few * (len(found.marks) <= MOST_MARKS)}")
         if found.values.notna().any():
             if earlier is not None and found.percent != earlier.endswith("%"):
                 raise DataError.of(part, f"must have % in all rows of column {name!r} or none, got both.")
@@ -420,8 +420,3 @@ def _number_or_category(texts: pa.ChunkedArray, decimal: str) -> pd.Series:
     if not all(pc.all(pc.is_in(some, _BOOLEAN)).as_py() for some in (values[:_FIRST], values)):
         return texts.to_pandas()
     return pc.if_else(pc.is_valid(texts), pc.is_in(texts, _TRUE), None).to_pandas()
-
-
-def _without(texts: pa.ChunkedArray, marks: Collection[str]) -> pa.ChunkedArray:
-    marked = pc.is_in(pc.utf8_trim_whitespace(texts), pa.array(sorted({"", *marks}), texts.type))
-    return pc.if_else(marked, None, texts) if pc.any(marked).as_py() else texts
