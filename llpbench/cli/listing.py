@@ -44,7 +44,7 @@ def _list(what: str | None, method: str | None, data_dir: str | None, plugin: tu
     """
     load_plugins(plugin)
     if (what == "params") != (method is not None):
-        raise LLPBenchError("only list params takes a method. Write, for example, llpbench list params dllp.")
+        raise LLPBenchError("only list params takes the name of a method, such as llpbench list params dllp.")
     for line in _lines(what, method, data_dir):
         echo(line)
     return 0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +108,7 @@ class _Stream:
         try:
             yield
         except OSError as error:
-            with contextlib.suppress(OSError, ValueError):  # otherwise Python fails again when it flushes at exit
+            with suppress(OSError, ValueError):  # otherwise Python fails again when it flushes at exit
                 os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
             told = f"standard output cannot be written: {error.strerror or error}."
             self._error = error if isinstance(error, BrokenPipeError) else OutputError(told)

@@ -90,7 +90,7 @@ def reading(role: str) -> Iterator[None]:
 
 def read_pairs(texts: Iterable[str], flag: str) -> dict[str, str]:
     """Return values by name from texts such as `zip=text`. Raises `LLPBenchError` for other texts."""
-    pairs = {}
+    pairs = dict[str, str]()
     for text in texts:
         name, equals, value = text.rpartition("=") if flag == "--types" else text.partition("=")
         if not (equals and name.strip() and value.strip()):

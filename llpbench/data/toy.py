@@ -38,7 +38,7 @@ def toy_assignment(rows: int = 400, size: int = 16, seed: int = 0, unequal: bool
     if unequal:
         bags[0] = bags[0].copy()
         bags[0][::2, size // 2 :] = -1
-    return Assignment(Split(parts[0], parts[1], parts[2]), *bags)
+    return Assignment(Split(*parts), *bags)
 
 
 def permuted_within(table: Table, bags: IntArray) -> Table:
