@@ -95,7 +95,7 @@ def estimate_table(
         numbers(*people),
         numbers(*votes),
         sizes=numbers(size_column) if size_column else None,
-        rest=rest_as,
+        rest_as=rest_as,
         weights=numbers(weight_column) if weight_column else None,
         covariates=numbers(*causes) if causes else None,
         among=split_names(among, [*votes, *([rest_as] if rest_as else [])]),

@@ -191,7 +191,7 @@ def _verdict_rows(verdicts: Iterable[Verdict]) -> Iterator[Sequence[str]]:
         alike = (verdict.result, verdict.check.name if verdict.result == "ok" else verdict.detail)
         rows.setdefault(alike, []).append(verdict)
     for first, *others in rows.values():
-        more = f" (the same result in: {', '.join(other.check.name for other in others)})" if others else ""
+        more = f" (the same result in: {'; '.join(other.check.title for other in others)})" if others else ""
         yield f"{first.check.title}{more}", first.result, first.detail
 
 

@@ -36,7 +36,7 @@ _FORMAT_OPTIONS = (
     click.option("--skip-rows", multiple=True, metavar="N", help="Number of lines before the header."),
     _marks(
         "--missing",
-        help="Marks of missing values in ROWS (no prefix), such as '-,NA'; put a mark with a comma in double quotes.",
+        help="Marks of missing values (no prefix), such as '-,NA'; put a mark with a comma in double quotes.",
     ),
 )
 

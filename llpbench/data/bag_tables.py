@@ -349,7 +349,7 @@ class BagTable:
         other_ways = either("Give NaN for unknown values.", "Leave unknown values empty.")
         if self.at_fit:
             added = f"{'more ' * bool(noise)}noise was added, use {'a larger ' * bool(noise)}{argument('noise=')}"
-            other_ways = f"If {self.what} are rounded or {added}."
+            other_ways = f"If {'counts are rounded or ' * self.is_counts}{added}."
 
         def message(first: int, extent: str, ignore: str) -> str:
             listed = ", ".join(f"{value:,.10g}" for value in given[first])
@@ -375,7 +375,7 @@ class BagTable:
                 advice = f"Divide percentages by 100, or give percentages as {_COUNTS} with {_AS_SHARES}."
                 return f"{says}, but proportions {meant}. {extent} {advice}"
             elif sums and total[first] < unit[first] and (values[first] >= 0).all():
-                advice = "Add a class for the rest."
+                advice = "Add a class for the rest" + f", or use {argument('rest_as=')}" * self.at_fit + "."
             return f"{says}, but {self.what} {meant}. {extent} {advice} {other_ways}{ignore}"
 
         return beyond | (np.abs(total - unit) > slack), message
@@ -400,8 +400,8 @@ class BagTable:
             deviation = (whole**2 / 12 if gap <= whole // 2 else (whole**2 - 1) / 6) ** 0.5
             return f"Counts are rounded to {whole}. Use {argument('noise=')} {deviation:.3g}."
         if not off.any():  # a count of one class is larger than its bag
-            percents = f"If counts are percentages, divide them by 100 and give the {_SHARES}."
-            return f"{percents} {sample} and {argument('sizes=')}.{_WHOLE} {other_ways}"
+            percents = f"If counts are percentages, divide them by 100 and give the {_SHARES}. "
+            return f"{percents * bool((total <= 100).all())}{sample} and {argument('sizes=')}.{_WHOLE} {other_ways}"
         if (total[off] < unit[off]).all():
             return (
                 f"There are more rows than counted people. To make a class of the others, use {argument('rest_as=')}. "

@@ -4,8 +4,8 @@ Each method is fitted to all folds but one. The criterion is the KL divergence o
 proportions of the held-out bags.
 
 Folds share most of their training bags, so their differences are not independent. Intervals are those of Nadeau &
-Bengio (2003), whose variance is larger by the ratio of held-out to training bags. They hold for all differences
-together.
+Bengio (2003), whose variance is larger by the ratio of held-out to training bags. Those of methods hold together; that
+of the baseline holds alone.
 
 A method other than the reference is recommended only if its whole interval is above zero and bags are not confounded.
 On confounded bags, a method that predicts bags well may rank rows wrongly.
@@ -216,7 +216,9 @@ def compared(folds: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:
     scores = folds.pivot(index=["repeat", "fold"], columns="method", values=DECIDES)
     for name in means.index:
         gains = (scores[reference] - scores[name]).to_numpy()
-        means.loc[name, ["gain", "low", "high"]] = _corrected(gains, ratio, max(scores.shape[1] - 2, 1))
+        # whether features help is one question, no matter how many methods are compared
+        others = 1 if name == YARDSTICK else max(scores.shape[1] - 2, 1)
+        means.loc[name, ["gain", "low", "high"]] = _corrected(gains, ratio, others)
     return means.sort_values(DECIDES, kind="stable").reset_index()
 
 
@@ -246,13 +248,11 @@ def _advised(board: pd.DataFrame, reference: str, doubts: Doubts | None, unsure:
         keep = f"Keep the default, {reference}" if reference in (AUTO, "auto") else told[0].rstrip(".")
         better = "no method predicts held-out bags significantly better"
         told = [f"{keep}: {'your bags cannot decide between methods' if reference in unsure else better}."]
-    if best in unsure:
-        same = f"{YARDSTICK}, which predicts the mean share for all bags, does not differ significantly from {best}"
-        told.append(f"{same}: bags are too few or too similar.")
-    elif YARDSTICK in {*board["method"]}:
-        off = 50 * board.set_index("method")["l1"]  # half, as each error is in two classes
-        help_ = f"Features help: predicted shares of held-out bags are off by {off[best]:.1f} points"
-        told.append(f"{help_}, the mean share by {off[YARDSTICK]:.1f}.")
+    off = 50 * board.set_index("method")["l1"]  # half, as each error is in two classes
+    errors = f"predicted shares of held-out bags are off by {off[best]:.1f} points, the mean share by "
+    why = "Bags or folds are too few, or bags too similar."
+    help_ = "Whether features help is unresolved" if best in unsure else "Features help"
+    told.append(f"{help_}: {errors}{off[YARDSTICK]:.1f}.{f' {why}' * (best in unsure)}")
     told += [f"{best} does not differ significantly from {_listed(level)}."] if level and not ahead else []
     told += [f"Significantly worse: {_listed(behind)}."] if behind else []
     ranks = "Only labels show how well rows are ranked."

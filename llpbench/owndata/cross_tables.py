@@ -195,7 +195,7 @@ def cross_table(
     outcomes: Any,
     *,
     sizes: Any = None,
-    rest: str | None = None,
+    rest_as: str | None = None,
     weights: Any = None,
     covariates: Any = None,
     join: Sequence[str] | None = None,
@@ -213,7 +213,7 @@ def cross_table(
         the index of frames.
     sizes
         [precincts] number of people, if both tables have shares instead of counts.
-    rest
+    rest_as
         Name of an outcome of all people who are not counted, such as "abstained".
     weights
         [precincts] how often each precinct counts.
@@ -262,8 +262,8 @@ def cross_table(
     by_outcome = _numbers(outcomes, "outcomes", precincts)
     if sizes is not None:
         by_group, by_outcome = _counts_of_shares((by_group, by_outcome), _numbers(sizes, "sizes", precincts).iloc[:, 0])
-    _require_counts(by_group, by_outcome, rest, of_shares=sizes is not None)
-    by_outcome = _with_rest(by_group, by_outcome, rest)
+    _require_counts(by_group, by_outcome, rest_as, of_shares=sizes is not None)
+    by_outcome = _with_rest(by_group, by_outcome, rest_as)
     often = np.ones(len(by_group)) if weights is None else _numbers(weights, "weights", precincts).to_numpy()[:, 0]
     if (there := int((often @ by_group.to_numpy() > 0).sum())) < 2:
         raise LLPBenchError(f"groups must have people in at least two groups, got {there}. Check the columns.")
@@ -310,7 +310,7 @@ def _numbers(given: Any, what: str, precincts: pd.Index | None = None, least: fl
         if again := names[names.duplicated()].tolist():
             raise LLPBenchError(f"{what} must not have the {kind} {again[0]!r} twice. Rename one.")
     if precincts is not None and len(other := precincts.symmetric_difference(frame.index, sort=False)):
-        got = f"got {other.tolist()[0]!r} in only one of them ({plural(len(other), 'such precinct')})"
+        got = f"got precinct {other.tolist()[0]!r} in only one of them ({plural(len(other), 'such precinct')})"
         raise LLPBenchError(f"groups and {what} must be of the same precincts, {got}. Leave these out.")
     numbers = frame.apply(pd.to_numeric, errors="coerce").astype(np.float64)
     wrong = ~(np.isfinite(numbers) & (numbers >= least))
@@ -350,7 +350,7 @@ def _require_counts(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | No
     """Raise `LLPBenchError` for too few columns, names of both margins, shares, and totals among the counts."""
     number = len(groups)
     for what, margin, other in (("groups", groups, outcomes), ("outcomes", outcomes, groups)):
-        advice = f" For an outcome of all other people, use {argument('rest=')}." if what == "outcomes" else ""
+        advice = f" For an outcome of all other people, use {argument('rest_as=')}." if what == "outcomes" else ""
         if margin.shape[1] + bool(advice and rest) < 2 or not number:
             wanted = f"have a row for each precinct and two columns or more, got {number} x {margin.shape[1]}"
             raise LLPBenchError(f"{what} must {wanted}.{advice}")
@@ -384,14 +384,16 @@ def _with_rest(groups: pd.DataFrame, outcomes: pd.DataFrame, rest: str | None) -
     slack = max(unit - 1, 0.5) * columns.shape[1] + 1e-6 * people
     if rest is not None:
         if rest in (*groups.columns, *outcomes.columns):
-            raise LLPBenchError(f"rest must be a new name, got {rest!r}, which is a column.")
+            raise LLPBenchError(f"{argument('rest_as')} must be a new name, got {rest!r}, which is a column.")
         outcomes = outcomes.assign(**{rest: (people - counted).clip(lower=0.0)})
         counted = outcomes.sum(axis=1)
     off = np.flatnonzero(np.abs(people - counted) > slack)
     if len(off):
         first, advice = off[0], "Correct the file, or leave these precincts out"
         if (counted <= people + slack).all():
-            advice = "Name the other people, such as abstained: " + either('rest="abstained"', "--rest-as abstained")
+            advice = "Name the other people, such as abstained: " + either('rest_as="abstained"', "--rest-as abstained")
+        elif (people <= counted + slack).all():
+            advice = "Add the missing group to the groups"
         got = f"{people.iloc[first]:,.10g} and {counted.iloc[first]:,.10g} in precinct {groups.index.tolist()[first]!r}"
         got += f". {plural(len(off), 'precinct')} {verb(len(off))} this problem. {advice}"
         raise LLPBenchError(f"groups and outcomes of a precinct must have the same total, got {got}.")

@@ -129,7 +129,8 @@ class FitSettings(BaseEstimator):  # type: ignore[misc]
     def _probabilities(self, predictor: Predictor, rows: Rows, classes: int) -> FloatArray:
         with _own_code(self._method):
             if isinstance(predictor, NetworkPredictor):
-                made = predictor(rows, self.device)
+                made: FloatArray = predictor(rows, self.device).astype(np.float64)
+                made /= made.sum(axis=1, keepdims=True)  # float32 adds up to 1 to seven digits only
             elif (same := Distinct.of_rows(rows)) is None:
                 made = predictor(rows)
             else:

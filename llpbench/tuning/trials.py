@@ -30,18 +30,13 @@ from llpbench.tuning.search import Search, Trial
 _OnEpoch = Callable[[Epoch], None] | None
 
 
-def without_test(task: Task, tuning: Tuning) -> Task:
-    """Return the task of a tuning: validation rows replace test rows, and labels exist only if the regime allows."""
-    validation = task.validation if tuning.regime == "fine" else replace(task.validation, labels=None)
-    return replace(task, validation=validation, test=validation, train_labels=None, test_bags=None)
-
-
 @dataclass
 class Bench:
     """Task and machine for the trials of a tuning."""
 
     tuning: Tuning
     task: Task
+    """validation rows replace its test rows, and labels are dropped unless the regime allows them"""
     machine: Machine
     most: int | None = None
     """largest number of members trained together; None: all"""
@@ -49,6 +44,11 @@ class Bench:
     on_epoch: _OnEpoch = None
     earlier: list[Trial] = field(default_factory=list)
     """finished trials, with which trials at a rung are compared"""
+
+    def __post_init__(self) -> None:
+        validation = self.task.validation
+        validation = validation if self.tuning.regime == "fine" else replace(validation, labels=None)
+        self.task = replace(self.task, validation=validation, test=validation, train_labels=None, test_bags=None)
 
     def finish(self, search: Search) -> list[Trial]:
         """Run the missing trials of a search, and return all its trials."""

@@ -19,7 +19,7 @@ from llpbench.core.registry import METHODS
 from llpbench.training.cell_runs import at_work, make_task, prepared
 from llpbench.training.stamp import cell_facts
 from llpbench.tuning.search import Search, Trial
-from llpbench.tuning.trials import Bench, without_test
+from llpbench.tuning.trials import Bench
 
 
 def run_tuning(
@@ -35,7 +35,7 @@ def run_tuning(
         facts = cell_facts(tuning.cell)  # before training, which later edits of the files do not affect
         cell, declared = tuning.cell, METHODS.get(tuning.cell.method)
         whole = make_task(cell, tuning.seed, declared.supervision, environment.data_dir)
-        bench = Bench(tuning, without_test(whole, tuning), machine, on_epoch=on_epoch)
+        bench = Bench(tuning, whole, machine, on_epoch=on_epoch)
         if not issubclass(declared, DirectMethod):
             network = prepared(cell, {tuning.seed: whole}, environment, machine, on_epoch)
             bench.machine, bench.most, bench.pretrain = network

@@ -247,7 +247,7 @@ def test_plan_shows_ranges_of_seeds_and_check_joins_same_failures() -> None:
     results = {"one": ("failed", "no luck"), "two": ("ok", ""), "three": ("failed", "no luck"), "four": ("ok", "")}
     verdicts = [Verdict(Check(name, name.title(), str), *of) for name, of in results.items()]  # type: ignore[arg-type]
     first, *others = _verdict_rows(verdicts)
-    assert first == ("One (the same result in: three)", "failed", "no luck")
+    assert first == ("One (the same result in: Three)", "failed", "no luck")
     assert [row[0] for row in others] == ["Two", "Four"]
 
 

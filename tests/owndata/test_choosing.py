@@ -67,6 +67,13 @@ def test_intervals_are_corrected_for_overlapping_training() -> None:
     assert _corrected(gains, 0.25, comparisons=5)[1] < honest[0]
 
 
+def test_only_intervals_of_methods_depend_on_their_number(found: MethodChoice) -> None:
+    more = pd.concat([found.folds, found.folds.assign(method=found.folds["method"] + " again")])
+    few, many = (choosing.compared(folds, LINEAR[0], 0.5).set_index("method") for folds in (found.folds, more))
+    assert few.loc[YARDSTICK, "high"] == many.loc[YARDSTICK, "high"]
+    assert few.loc[LINEAR[1], "high"] < many.loc[LINEAR[1], "high"]
+
+
 @pytest.mark.parametrize(
     ("gains", "unexplained", "best", "told"),
     [

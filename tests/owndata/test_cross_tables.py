@@ -103,8 +103,8 @@ def test_percentages_of_groups_say_that_those_of_rare_outcomes_are() -> None:
     for some in (rare, often):  # often: some percentages are above 1
         percentages = [100 * margin.div(sizes, axis=0) for margin in (people, some)]
         with pytest.warns(LLPBenchWarning, match="percentages"):
-            found = cross_table(*percentages, sizes=sizes, rest="rest")
-        assert np.allclose(found.shares, cross_table(people, some, rest="rest").shares, atol=1e-6)
+            found = cross_table(*percentages, sizes=sizes, rest_as="rest")
+        assert np.allclose(found.shares, cross_table(people, some, rest_as="rest").shares, atol=1e-6)
 
 
 def test_shares_of_outcomes_remain_shares_with_percentages_of_groups() -> None:
@@ -112,11 +112,11 @@ def test_shares_of_outcomes_remain_shares_with_percentages_of_groups() -> None:
     sizes, some = people.T.sum(), votes[["ann", "bob"]]
     percentages, shares = 100 * people.div(sizes, axis=0), some.div(sizes, axis=0)
     with pytest.warns(LLPBenchWarning):
-        found = cross_table(percentages, shares, sizes=sizes, rest="rest")
-    assert np.allclose(found.shares, cross_table(people, some, rest="rest").shares, atol=1e-6)
+        found = cross_table(percentages, shares, sizes=sizes, rest_as="rest")
+    assert np.allclose(found.shares, cross_table(people, some, rest_as="rest").shares, atol=1e-6)
     shares.iloc[0] *= 100
     with pytest.raises(LLPBenchError, match="P00"), pytest.warns(LLPBenchWarning):
-        cross_table(percentages, shares, sizes=sizes, rest="rest")
+        cross_table(percentages, shares, sizes=sizes, rest_as="rest")
     every = votes.div(sizes, axis=0)
     every.iloc[0] *= 1.03
     with pytest.raises(LLPBenchError, match="1 precinct "):
@@ -171,10 +171,11 @@ def test_goodman_is_weighted_least_squares() -> None:
         (lambda p, v: [pd.concat([each, each.sum().rename("Total").to_frame().T]) for each in (p, v)], "'Total'"),
         (lambda p, v: (p.assign(every=p.T.sum()), v), "'every'"),
         (lambda p, v: (p[["black"]].assign(every=p.T.sum()), v), "'every'"),
-        (lambda p, v: (p, v[["ann"]].assign(cast=p.T.sum())), "'cast'.* rest="),
+        (lambda p, v: (p, v[["ann"]].assign(cast=p.T.sum())), "'cast'.* rest_as="),
         (lambda p, v: (shares_of(p, 100), shares_of(v, 100)), "100 .* sizes="),
         (lambda p, v: (p, shares_of(v)), "1 .* sizes="),
-        (lambda p, v: (p, v.iloc[:, :2]), "'P00'.* rest="),
+        (lambda p, v: (p, v.iloc[:, :2]), "'P00'.* rest_as="),
+        (lambda p, v: (p // 2, v), "missing group"),
     ],
 )
 def test_wrong_margins_are_refused(change: Any, named: str) -> None:
@@ -218,4 +219,4 @@ def test_estimate_table_command_writes_every_cell(
     result = llpbench("estimate-table", "precincts.xlsx", *names)
     assert (result.code, "'counts'" in result.err) == (0, True), result.err
     error = run(every, 2).err
-    assert ("--rest-as" in error, "rest=" in error) == (True, False)
+    assert ("--rest-as" in error, "rest_as=" in error) == (True, False)

@@ -38,7 +38,7 @@ from llpbench.training.specification import make_cell
 from llpbench.tuning import search as search_module
 from llpbench.tuning.search import Search, Trial
 from llpbench.tuning.space import Space, architecture, require_start, search_space
-from llpbench.tuning.trials import Bench, _Halving, without_test
+from llpbench.tuning.trials import Bench, _Halving
 from llpbench.tuning.tuning_runs import choices
 
 BDC = make_cell("tabllp-bdc", "adult", bag_size=256, encoder="mlp").params
@@ -233,7 +233,7 @@ def tuning(method: str = "dllp", regime: Regime = "fine", eta: int = 0, epochs: 
 
 def bench(asked: Tuning, task: Task | None = None) -> Bench:
     supervision = METHODS.get(asked.cell.method).supervision
-    return Bench(asked, without_test(task or toy_task(0, supervision=supervision), asked), Machine())
+    return Bench(asked, task or toy_task(0, supervision=supervision), Machine())
 
 
 def trial(number: int, **params: Any) -> Trial:
@@ -400,7 +400,7 @@ def test_trials_have_no_test_rows_or_training_labels() -> None:
     task = toy_task(0)
     regimes: tuple[Regime, ...] = ("fine", "coarse")
     for regime in regimes:
-        seen = without_test(task, tuning(regime=regime))
+        seen = bench(tuning(regime=regime), task).task
         assert seen.train_labels is None
         assert seen.test is seen.validation
         assert len(seen.validation.rows.numeric) == len(task.validation.rows.numeric)
