@@ -276,7 +276,7 @@ def _show_board(found: MethodChoice) -> None:
         rows,
         title="Methods on held-out bags",
         caption=f"Means over {folds} of bags ({tells}). Differences are of the "
-        "first criterion; positive is better. Intervals have 95 % confidence for all differences together and are "
+        "first criterion; positive is better. Intervals have 95 % confidence for all methods together (bag-share: alone) and are "
         f"corrected for folds that share training bags (Nadeau & Bengio 2003).{failures}",
     )
 
