@@ -259,6 +259,7 @@ def choose(
 def _show_board(found: MethodChoice) -> None:
     from llpbench.core.criteria import CRITERIA
     from llpbench.owndata.choosing import DECIDES
+    from llpbench.owndata.fitting import YARDSTICK
 
     digits, rows, failures = {DECIDES: 4, "l1": 3, "mpiou": 3, "likelihood": 3}, [], ""
     for row in found.board.to_dict("records"):
@@ -276,8 +277,8 @@ def _show_board(found: MethodChoice) -> None:
         rows,
         title="Methods on held-out bags",
         caption=f"Means over {folds} of bags ({tells}). Differences are of the "
-        "first criterion; positive is better. Intervals have 95 % confidence for all methods together (bag-share: alone) and are "
-        f"corrected for folds that share training bags (Nadeau & Bengio 2003).{failures}",
+        "first criterion; positive is better. Intervals have 95 % confidence for all methods together "
+        f"({YARDSTICK}: alone) and are corrected for folds that share training bags (Nadeau & Bengio 2003).{failures}",
     )
 
 
