@@ -15,7 +15,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
 import pytest
 from bench import LLPBench
 from repository import ROOT, module_of
