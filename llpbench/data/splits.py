@@ -163,9 +163,9 @@ class TableFacts(NamedTuple):
 
     name: str
     rows: int
-    classes: int | None  # None if unknown.
-    columns: tuple[str, ...]  # Names of keys and features; empty if unknown.
-    is_labelled: bool  # Whether there are labels of rows.
+    classes: int | None  # None if unknown
+    columns: tuple[str, ...]  # names of keys and features; empty if unknown
+    is_labelled: bool  # whether there are labels of rows
 
     @classmethod
     def of(cls, table: Table) -> TableFacts:

@@ -73,6 +73,7 @@ class Results:
 
     @cached_property
     def leaderboards(self) -> Leaderboards:
+        """All boards."""
         return self.ranked_by("auc")
 
     def ranked_by(self, metric: str) -> Leaderboards:

@@ -199,7 +199,7 @@ class FittedClassifier(ClassifierMixin, FitSettings):  # type: ignore[misc]
         model, facts, classes = self._model, self._model.bags, self.classes_.tolist()
         wanted = {*(classes if among is None else among)}
         if wanted - {*classes} or len(wanted) < 2:
-            raise LLPBenchError(f"{argument('among')} must name two classes or more of {classes}, got {[*wanted]!r}.")
+            raise LLPBenchError(f"{argument('among')} must name two classes or more of {classes}, got {among!r}.")
         some = [place for place, label in enumerate(classes) if label in wanted]
         chosen, names = some if len(some) < len(classes) else None, [str(each) for each in labels.columns or [name]]
         sums = weights, copies.ratio, labels.sizes * copies.ratio

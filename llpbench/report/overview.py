@@ -155,7 +155,9 @@ class Standings:
             words.caption("datasets", number=self.facts["datasets"], names=()),
             self.lines["coverage_failed"].sum(),
         )
-        failures = f"{plural(failed, 'run')} failed; All boards has the reasons." if failed else ""
+        failures = (
+            f"{plural(failed, 'run')} failed; the reasons are below the board with all entries." if failed else ""
+        )
         text = " ".join(filter(None, (number, self.verdict(), failures, self.worth_of_labels())))
         labels = "Validation labels" if self.has_labels else "No labels of rows"
         title = f"{labels}: {words.bags_words(self.facts['bagging'])}"
