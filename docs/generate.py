@@ -43,7 +43,7 @@ from published code. `llpbench list params NAME` shows hyperparameters.
 
 *Core* is mean AUC × 100 (50 is chance) of the method's best setting on the [boards without
 labels](../leaderboards/core/README.md), with its rank among {entries} entries (some methods have several). Proportions
-choose the epochs of networks. Empty: runs are not complete.
+choose the epochs of networks. Empty: not on these boards.
 
 {table}
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from torch import Tensor
 
 from llpbench import Bags, Method, MethodParams, Model, Now, Uniform, losses, register_method
@@ -32,4 +33,14 @@ class Interpolated(Method):
     def loss(self, model: Model, bags: Bags, now: Now) -> Tensor:
         """Return the weighted mean of both losses."""
         log_proba, rho = model.log_proba(bags), self.params.rho
-        return rho * losses.proportion_loss(log_proba, bags) + (1 - rho) * losses.row_loss(log_proba, bags)
+        return rho * losses.proportion_loss(log_proba, bags) + (1 - rho) * _row_loss(log_proba, bags)
+
+
+def _row_loss(log_proba: Tensor, bags: Bags) -> Tensor:
+    """Return mean_i KL(p || prediction of row i), averaged over bags with known counts.
+
+    It is the mean of the logs; `proportion_loss` is the log of the mean. Proportions are soft labels of rows.
+    """
+    target = bags.proportions.unsqueeze(-2)
+    each = (torch.xlogy(target, target) - target * log_proba).sum(dim=-1).masked_fill(~bags.mask, 0.0)
+    return losses.masked_mean(each.sum(dim=-1) / bags.mask.sum(dim=-1), bags.known)

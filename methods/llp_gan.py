@@ -41,7 +41,7 @@ from torch.func import grad
 from torch.nn.functional import leaky_relu, softplus
 
 from llpbench import Bags, Member, Method, MethodParams, Now, Phase, Reports, Rows, Schema, losses, register_method
-from llpbench.core.model import Encoder, Model, Network, Random
+from llpbench.core.model import Encoder, Model, Network, Random, dropped_out
 from llpbench.core.ranges import Choice, LogUniform
 
 GANObjective = Literal["fm", "wgan"]
@@ -206,9 +206,7 @@ class _Discriminator(nn.Module):
             numeric = numeric + NUMERIC_NOISE * random.normal(*numeric.shape)
         x = inputs = torch.cat([numeric, self.embeddings(one_hot)], dim=-1)
         for layer, norm in zip(self.layers, [nn.Identity(), *self.norms], strict=True):
-            x = leaky_relu(norm(layer(x)), SLOPE)
-            if random is not None:
-                x = random.dropout(x, self.dropout)
+            x = dropped_out(leaky_relu(norm(layer(x)), SLOPE), self.dropout, random)
         features = torch.cat([x, self.cross(inputs)], dim=-1)
         logits = self.classifier(features).float()
         # the fake class has logit 0, so P(real) = sigmoid(s) with s the logsumexp of the others

@@ -10,7 +10,7 @@ import torch
 from scipy.special import softmax
 from torch import Tensor
 
-from llpbench.core.bags import BaggedRows, Bags, FloatArray, IntArray
+from llpbench.core.bags import BaggedRows, Bags, FloatArray, IntArray, Ragged
 
 _LEAST = 1e-12
 """smallest probability; the logits of smaller ones could not be shifted enough"""
@@ -36,7 +36,7 @@ def assigned(logits: FloatArray, bags: BaggedRows) -> IntArray:
     if np.isnan(logits).any():
         raise ValueError("predictions must be numbers to assign labels")
     labels = np.zeros(len(logits), dtype=np.int64)
-    for rows, counts in zip(np.split(bags.bag_by_bag, np.cumsum(bags.sizes)[:-1]), bags.whole_counts, strict=True):
+    for rows, counts in zip(Ragged(bags.bag_by_bag, bags.sizes), bags.whole_counts, strict=True):
         labels[rows] = _two(logits[rows], counts) if len(counts) == 2 else _several(logits[rows], counts)
     return labels
 

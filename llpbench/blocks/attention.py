@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from llpbench.core.model import Random
+from llpbench.core.model import Random, dropped_out
 
 LANES = 32
 """rows in a block"""
@@ -80,18 +80,12 @@ class _FeedForward(nn.Module):
 
     def forward(self, x: Tensor, random: Random | None) -> Tensor:
         value, gate = self.widen(x).chunk(2, dim=-1)
-        hidden = value * F.gelu(gate)
-        if random is not None:
-            hidden = random.dropout(hidden, self.dropout)
-        return self.narrow(hidden)
+        return self.narrow(dropped_out(value * F.gelu(gate), self.dropout, random))
 
     def lanes(self, x: Tensor, random: Random | None) -> Tensor:
         """Map `x` [blocks, dim, tokens, lanes] to the same shape."""
         value, gate = _linear_lanes(self.widen, x).chunk(2, dim=1)
-        hidden = value * F.gelu(gate)
-        if random is not None:
-            hidden = random.dropout(hidden, self.dropout)
-        return _linear_lanes(self.narrow, hidden)
+        return _linear_lanes(self.narrow, dropped_out(value * F.gelu(gate), self.dropout, random))
 
 
 class Block(nn.Module):

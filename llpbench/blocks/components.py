@@ -242,7 +242,7 @@ class Components:
 
     @staticmethod
     def codes(effect: _Effect, binned: _Binned) -> IntArray:
-        """Return the index into `Effect.factor` for each row [rows]."""
+        """Return the index into `_Effect.factor` for each row [rows]."""
         first, *second = effect.features
         return _pair(binned, first, second[0], effect.width) if second else np.asarray(binned.fine[first])
 

@@ -58,9 +58,7 @@ class LogitWeights:
         """Return probabilities [rows, classes]."""
         return _probabilities(self(columns))
 
-    def minimise(
-        self, objective: Callable[[LogitWeights], tuple[float, LogitWeights]], iterations: int = 500
-    ) -> tuple[float, LogitWeights]:
+    def minimise(self, objective: Callable[[LogitWeights], tuple[float, LogitWeights]]) -> tuple[float, LogitWeights]:
         """Minimise by L-BFGS from these weights; return the smallest value and its weights.
 
         `objective` returns a value and its gradient.
@@ -78,7 +76,7 @@ class LogitWeights:
             return value, np.concatenate([gradient.coefficients.ravel(), gradient.intercept])
 
         first = np.concatenate([self.coefficients.ravel(), self.intercept])
-        options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-7}
+        options = {"maxiter": 500, "maxfun": 1000, "maxcor": 20, "ftol": 1e-12, "gtol": 1e-7}
         found = minimize(flattened, first, jac=True, method="L-BFGS-B", options=options)
         return float(found.fun), unpack(found.x)
 

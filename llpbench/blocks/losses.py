@@ -37,16 +37,6 @@ def proportion_loss(log_proba: Tensor, bags: Bags) -> Tensor:
     return masked_mean(divergence, bags.known)
 
 
-def row_loss(log_proba: Tensor, bags: Bags) -> Tensor:
-    """Return mean_i KL(p || prediction of row i), averaged over bags with known counts.
-
-    It is the mean of the logs; `proportion_loss` is the log of the mean. Proportions are soft labels of rows.
-    """
-    target = bags.proportions.unsqueeze(-2)
-    each = (torch.xlogy(target, target) - target * log_proba).sum(dim=-1).masked_fill(~bags.mask, 0.0)
-    return masked_mean(each.sum(dim=-1) / bags.mask.sum(dim=-1), bags.known)
-
-
 def count_loss(log_proba: Tensor, bags: Bags, exact: int = 12) -> Tensor:
     """Return -log P(counts), averaged over bags with known counts. Rows are independent given their predictions.
 

@@ -223,7 +223,8 @@ def _merge(journals: tuple[str, ...], out: str, prefer: Preference | None) -> in
     _warn(merged)
     searches = f"; {plural(len(merged.tunings), 'search')}" if merged.tunings else ""
     left = f"; {plural(merged.superseded, 'result')} of other code left out" if merged.superseded else ""
-    echo(f"{len(merged.runs):,} runs, {len(merged.disputes)} of them with different results{left}{searches}: {out}")
+    found = f"{plural(len(merged.runs), 'run')}, {len(merged.disputes)} of them with different results"
+    echo(f"{found}{left}{searches}: {out}")
     return 0
 
 

@@ -126,7 +126,8 @@ class AnyPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path. Raises `LLPBenchError` if it is empty."""
         if not str(value).strip():
-            raise LLPBenchError(f"{param.get_error_hint(ctx) if param else 'a path'} must be a path, got {value!r}.")
+            name = param.get_error_hint(ctx).strip("'") if param else "a path"
+            raise LLPBenchError(f"{name} must be a path, got {value!r}.")
         return super().convert(value, param, ctx)
 
 
@@ -138,20 +139,18 @@ def add_options(command: _Decorated, options: Sequence[Callable[[Any], Any]]) ->
 
 
 def run_options(command: _Decorated) -> _Decorated:
-    """Add the flags of `settings.OPTIONS`, --preset and --config to a command."""
-    for name, option in reversed(OPTIONS.items()):
-        text = f"{option.help}{_default(option.default)}"
-        if option.read.form == "switch":
-            decorate = click.option(f"--{name}/--no-{name}", default=None, help=text)
-        else:
-            decorate = click.option(
-                f"--{name}", metavar=option.read.metavar, multiple=option.read.form == "many", help=text
-            )
-        command = decorate(command)
-    command = click.option("--config", metavar="FILE", help="TOML file. Its keys are names of options.")(command)
+    """Add --preset, --config and the flags of `settings.OPTIONS` to a command."""
     default = _default(f"{DEFAULT_PRESET}; with --study: paper")
     text = f"Named set of defaults for all other options: {' or '.join(PRESETS)}.{default}"
-    return click.option("--preset", metavar="NAME", help=text)(command)
+    added = [
+        click.option("--preset", metavar="NAME", help=text),
+        click.option("--config", metavar="FILE", help="TOML file. Its keys are names of options."),
+    ]
+    for name, option in OPTIONS.items():
+        form, text = option.read.form, f"{option.help}{_default(option.default)}"
+        flag = f"--{name}/--no-{name}" if form == "switch" else f"--{name}"
+        added.append(click.option(flag, default=None, metavar=option.read.metavar, multiple=form == "many", help=text))
+    return add_options(command, added)
 
 
 def _default(value: Any) -> str:

@@ -138,4 +138,4 @@ def _edge_texts(edges: Sequence[float]) -> list[str]:
         texts = [f"{edge:{',' if abs(edge) >= 10_000 else ''}.9g}" for edge in rounded]
         if len(set(texts)) == len(set(edges)):
             break
-    return texts if edges else []
+    return texts

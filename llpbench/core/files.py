@@ -77,7 +77,7 @@ def at_home(path: str | Path) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise LLPBenchError(f"the home folder of {str(path)!r} is unknown. Write the full path.") from None
+        raise LLPBenchError(f"the home folder of {str(path)!r} is unknown. Write the full path, or set HOME.") from None
 
 
 def obstacle(path: Path) -> str:

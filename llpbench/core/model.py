@@ -74,6 +74,11 @@ class Random:
         return x * (keep * (256 / (256 - dropped)))
 
 
+def dropped_out(x: Tensor, probability: float, random: Random | None) -> Tensor:
+    """Return `x` after dropout; unchanged without a random stream, as in prediction."""
+    return x if random is None else random.dropout(x, probability)
+
+
 _MASK = 0xFFFFFFFF
 
 _MAPS_VIEWS = torch._C._dispatch_has_kernel_for_dispatch_key("aten::view.dtype", "FuncTorchBatched")

@@ -122,7 +122,7 @@ def cache_directory() -> Path:
     if folder := os.environ.get("LLPBENCH_CACHE"):
         return at_home(folder)
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "llpbench"
+    return (Path(base) if base else at_home("~/.cache")) / "llpbench"
 
 
 def _cache_path(name: str) -> Path:

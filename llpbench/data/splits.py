@@ -21,6 +21,7 @@ from llpbench.core.errors import LLPBenchError
 from llpbench.core.registry import BAGGINGS
 from llpbench.core.seeding import generator
 from llpbench.core.tables import Assignment, Split, Table
+from llpbench.core.text import plural
 from llpbench.data.baggings import (
     OWN_SIZES,
     format_bagging,
@@ -154,7 +155,7 @@ def _require_bags(dataset: str, bagging: str, bag_size: int | None, number: int,
     """Raise `LLPBenchError` if `number` training bags are fewer than `max_bags`."""
     if max_bags > number:
         what = f"dataset {dataset!r} in {bagging} bags" + (f" of {bag_size}" if bag_size else "")
-        told = f"{what} has only {number:,} training bags, fewer than --max-bags {max_bags:,}"
+        told = f"{what} has only {plural(number, 'training bag')}, fewer than --max-bags {max_bags:,}"
         raise LLPBenchError(f"{told}. Choose at most {number}, or leave the option out.")
 
 

@@ -39,7 +39,7 @@ from torch.nn import functional as F
 
 from llpbench.blocks.tokens import CategoricalTokens
 from llpbench.core.bags import Rows, Schema
-from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.core.model import Encoder, Encoding, Random, dropped_out
 from llpbench.core.registry import register_encoder
 
 SCALE_RATE, SLOW_RATE = 6.0, 0.1
@@ -165,9 +165,7 @@ class _RealMLP(_FlatEncoder):
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         x = embeddings.flatten(-2)[..., self.inputs] * (SCALE_RATE * self.scale)
         for layer in self.layers:
-            x = layer(x)
-            if random is not None:
-                x = random.dropout(x, self.dropout)
+            x = dropped_out(layer(x), self.dropout, random)
         return Encoding(x, embeddings)
 
 
@@ -264,9 +262,7 @@ class _TabM(_FlatEncoder):
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
         x = embeddings.flatten(-2)[..., self.inputs]
         for layer in self.layers:
-            x = layer(x).relu()
-            if random is not None:
-                x = random.dropout(x, self.dropout)
+            x = dropped_out(layer(x).relu(), self.dropout, random)
         return Encoding(x, embeddings)
 
     def _vary(self) -> None:
@@ -317,10 +313,7 @@ class _ResidualBlock(nn.Module):
 
     def forward(self, x: Tensor, random: Random | None) -> Tensor:
         """Map [..., dim] to the same shape."""
-        hidden = self.widen(self.norm(x)).relu()
-        if random is not None:
-            hidden = random.dropout(hidden, self.dropout)
-        return x + self.narrow(hidden)
+        return x + self.narrow(dropped_out(self.widen(self.norm(x)).relu(), self.dropout, random))
 
 
 @register_encoder(

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from llpbench.core.bags import Rows, Schema
-from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.core.model import Encoder, Encoding, Random, dropped_out
 from llpbench.core.registry import register_encoder
 
 
@@ -95,10 +95,7 @@ class _FTBlock(nn.Module):
         """Map [..., tokens, dim] to the same shape."""
         x = x + self._attention(self.norm_attention(x), random)
         value, gate = self.widen(self.norm_feed_forward(x)).chunk(2, dim=-1)
-        hidden = value * gate.relu()
-        if random is not None:
-            hidden = random.dropout(hidden, self.dropout)
-        return x + self.narrow(hidden)
+        return x + self.narrow(dropped_out(value * gate.relu(), self.dropout, random))
 
     def _attention(self, x: Tensor, random: Random | None) -> Tensor:
         """Attend with an explicit softmax: the backward pass of a fused kernel cannot be differentiated again."""
@@ -106,8 +103,7 @@ class _FTBlock(nn.Module):
             layer(x).unflatten(-1, (self.heads, -1)).transpose(-3, -2) for layer in (self.query, self.key, self.value)
         )
         weights = ((q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)).softmax(dim=-1)
-        if random is not None:
-            weights = random.dropout(weights, self.attention_dropout)
+        weights = dropped_out(weights, self.attention_dropout, random)
         return self.out((weights @ v).transpose(-3, -2).flatten(-2))
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from llpbench.blocks.tokens import FeatureTokens
 from llpbench.core.bags import Rows, Schema
-from llpbench.core.model import Encoder, Encoding, Random
+from llpbench.core.model import Encoder, Encoding, Random, dropped_out
 from llpbench.core.registry import register_encoder
 
 
@@ -51,8 +51,6 @@ class MLPEncoder(Encoder):
         return self.features(rows)
 
     def encode(self, embeddings: Tensor, mask: Tensor, random: Random | None) -> Encoding:
-        x = self.norm_first(self.first(embeddings.flatten(-2))).relu()
-        if random is not None:
-            x = random.dropout(x, self.dropout)
+        x = dropped_out(self.norm_first(self.first(embeddings.flatten(-2))).relu(), self.dropout, random)
         z = self.norm_second(self.second(x)).relu()
         return Encoding(z, embeddings)

@@ -293,7 +293,7 @@ class Board:
         independent, so their variances add.
         """
         counted = self.counted(metric).dropna(axis="columns")
-        if counted.empty or not len(counted):
+        if counted.empty:
             return DataFrame({"mean": [], "std": [], "n": []})
         paired = self.by_seed(counted).groupby(level=0)
         stds = paired.std().round(_DIGITS + 3).reindex(self.datasets)

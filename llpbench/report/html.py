@@ -201,11 +201,12 @@ def repeat_command(record: Record, instead: Mapping[str, object]) -> str | None:
     flags |= {"max-bags": spec["max_bags"]} if "max_bags" in spec else {}
     if spec["encoder"] is not None:
         flags |= {"encoders": spec["encoder"], "pretraining": spec["pretraining"]}
+        flags |= {"numbers": spec.get("numbers", "z")}  # some encoders have another default
     if protocol is not None:
         flags |= {"epochs": protocol["epochs"], "patience": protocol["patience"]}
         if protocol["bags_per_step"] != Protocol().bags_per_step:
             flags |= {"bags-per-step": protocol["bags_per_step"]}
-    flags |= {name: spec[name] for name in ("ensemble", "precision", "numbers", "average") if name in spec}
+    flags |= {name: spec[name] for name in ("ensemble", "precision", "average") if name in spec}
     changed = record["method"]["changed"]
     names = [name if name.startswith("pretraining.") else f"{spec['method']}.{name}" for name in changed]
     texts = ["none" if of is None else str(of).lower() if isinstance(of, bool) else str(of) for of in changed.values()]

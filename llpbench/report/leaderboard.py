@@ -162,11 +162,11 @@ def _rank_intervals(board: Board) -> DataFrame:
     return DataFrame({"low": low, "high": high}, index=independent.columns)
 
 
-FAMILIES = (("bag-gp-gbdt", "bag-gp", "em-gbdt", "count-gbdt"),)
+_RELATIVES = ("bag-gp-gbdt", "bag-gp", "em-gbdt", "count-gbdt")
 """Methods that contain each other; they are not compared."""
 
 _CHOSEN_ON = "adult bank_marketing california credit diamonds electricity flights_2013 flights_2013_sample letter"
-DEVELOPED_ON = dict.fromkeys(FAMILIES[0], tuple(_CHOSEN_ON.split()))
+DEVELOPED_ON = dict.fromkeys(_RELATIVES, tuple(_CHOSEN_ON.split()))
 """Datasets that took part in a choice of a method's settings. They do not count in its favour: when it is compared with
 others as the first of a board, or by `llpbench compare`."""
 
@@ -198,7 +198,7 @@ def comparisons(board: Board) -> _Comparisons:
         return _Comparisons({}, "", ())
     methods, roles = board.entries["method"].tolist(), board.entries["role"].tolist()
     first = methods[board.ranked[0]]
-    relatives = {first, *(name for family in FAMILIES if first in family for name in family)}
+    relatives = {first, *(_RELATIVES if first in _RELATIVES else ())}
     rivals: dict[str, int] = {}
     for entry in board.ranked:
         if methods[entry] not in relatives and roles[entry] != "floor":

@@ -151,10 +151,8 @@ class Standings:
 
         `folder`, `name`: of the report that has the board, on a page with boards of several.
         """
-        number, failed = (
-            words.caption("datasets", number=self.facts["datasets"], names=()),
-            self.lines["coverage_failed"].sum(),
-        )
+        number = words.caption("datasets", number=self.facts["datasets"], names=())
+        failed = self.lines["coverage_failed"].sum()
         failures = (
             f"{plural(failed, 'run')} failed; the reasons are below the board with all entries." if failed else ""
         )

@@ -115,8 +115,7 @@ def _links(report: Report, out: Path) -> dict[str, str]:
     names = sorted({method for board in report.leaderboards.boards for method in board.entries["method"]})
     code = {f"method {name}": f"../methods/{name.replace('-', '_')}.py" for name in names if _METHOD.fullmatch(name)}
     journal = FILE if (out / FILE).is_file() else SHARDS if shards(out) else ""
-    links = {"standings": _STANDINGS, **({"journal": journal} if journal else {})}
-    return links | {name: path for name, path in code.items() if (out / path).is_file()}
+    return {"standings": _STANDINGS, "journal": journal} | {n: p for n, p in code.items() if (out / p).is_file()}
 
 
 def _readme(report: Report, overview: Overview, beside: Mapping[str, str], figures: Sequence[tuple[str, str]]) -> str:
@@ -169,9 +168,8 @@ def _brief(board: Board) -> ReportTable:
         words.caption("starred") if len({name.endswith("(cuda)") for name in board.hardware}) > 1 else "",
     )
     caption = " ".join(words.sentence(part) for part in parts if part)
-    found = {heading: board.notes[heading] for heading in (words.FAILED, words.WITHOUT_VALUE, words.STALE_NOTE)}
-    shown = {heading: tuple(some_of(texts, 3)) for heading, texts in found.items() if texts}
-    return replace(lines.table(), caption=caption, notes=shown)
+    kinds = (words.FAILED, words.WITHOUT_VALUE, words.STALE_NOTE)
+    return replace(lines.table(), caption=caption, notes={kind: some_of(board.notes[kind], 3) for kind in kinds})
 
 
 def _ranking(table: ReportTable) -> ReportTable:

@@ -392,7 +392,7 @@ def _robustness_table(runs: _Runs, name: str) -> _StudyTable:
     datasets = runs.every.drop_duplicates("task").set_index("task")["dataset"]
     ranks = robustness(stds, [*datasets[stds.columns]]) if len(stds) > 1 and stds.size else {}
     _, printed = _paper_numbers(runs.study.reference)
-    labels, ours = [label for (label,) in (row.labels for row in runs.study.rows)], []
+    labels, ours = [row.labels[0] for row in runs.study.rows], []
     for place in range(len(labels)):
         rank = Field.number(float(ranks[place]) if place in ranks else None, 3)
         remarks = {remark for (row, _), remark in runs.scores["remark"].items() if row == place} - {""}

@@ -123,9 +123,8 @@ class Leaderboards:
 
     def main_boards(self) -> list[Board]:
         """Return the headline boards, then those of the same groups whose epochs are chosen by validation labels."""
-        headline = self.headline_boards()
-        labelled = [group["auc"] for group in self.groups()[:2] if "auc" in group]
-        return [*headline, *(board for board in labelled if board not in headline)]
+        labelled = (group["auc"] for group in self.groups()[:2] if "auc" in group)
+        return [*dict.fromkeys([*self.headline_boards(), *labelled])]
 
     @classmethod
     def of(

@@ -98,7 +98,8 @@ def protocol_text(protocol: Mapping[str, Any] | None, averages: Collection[str] 
     if "" not in averages:
         protocol = {name: value for name, value in protocol.items() if name not in ("epochs", "patience")}
     epochs = "at most {} epoch" if protocol.get("epochs") == 1 else "at most {} epochs"
-    known = {"epochs": epochs, "patience": "patience {}", "bags_per_step": "{} bags per step"}
+    bags = "{} bag per step" if protocol.get("bags_per_step") == 1 else "{} bags per step"
+    known = {"epochs": epochs, "patience": "patience {}", "bags_per_step": bags}
     named = [known[key].format(protocol[key]) for key in known if key in protocol]
     named += [f"{key} {value}" for key, value in protocol.items() if key not in known]
     fixed = sorted({int(number) for of in averages if (number := of.partition(":")[2]).isdecimal()})

@@ -39,7 +39,7 @@ class DamagedError(ValueError):
 
     def __init__(self, reason: str, *, is_json: bool = True) -> None:
         """`is_json`: whether the line is complete JSON; otherwise it may be torn."""
-        super().__init__("".join(char if char.isprintable() else "?" for char in one_line(reason)))
+        super().__init__(one_line(reason))
         self.is_json = is_json
 
 

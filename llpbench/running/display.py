@@ -9,7 +9,6 @@ from statistics import fmean, stdev
 from typing import Self
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from llpbench.core.cell import Epoch
@@ -75,7 +74,8 @@ class Display:
 
     def say(self, text: str, *, warning: bool = False) -> None:
         """Show a line that remains."""
-        self._console.print(escape(text), style="yellow" if warning and self._live else "", soft_wrap=not self._live)
+        style = "yellow" if warning and self._live else ""
+        self._console.print(text, markup=False, style=style, soft_wrap=not self._live)
 
     def started(self, job: Job) -> None:
         """Add a running job."""

@@ -117,8 +117,7 @@ class Plan:
             existing = {seed: records[name] for seed, name in names.items() if name in records}
             stale = {seed: reason for seed, record in existing.items() if (reason := why_stale(record))}
             missing = tuple(seed for seed in names if seed not in existing)
-            again = {seed for seed, record in existing.items() if is_repeated(record, seed in stale)}
-            wanted = tuple(seed for seed in names if seed in again or seed in missing)
+            wanted = tuple(seed for seed in names if seed in missing or is_repeated(existing[seed], seed in stale))
             return replace(one, records=existing, stale=stale, missing=missing, wanted=wanted)
 
         return cls(tuple(map(planned, entries)))
@@ -144,9 +143,9 @@ class Plan:
     @staticmethod
     def chosen_cells(record: TuningRecord) -> list[Cell]:
         """Return the cells that a search has selected for its boards, without duplicates."""
-        start, tuning = Cell.of(record["spec"]["cell"]), Tuning.of(record["spec"])
+        tuning = Tuning.of(record["spec"])
         choices = (record["best"].get(name) for name in tuning.boards)
-        cells = (replace(start, params=choice["params"]) for choice in choices if choice is not None)
+        cells = (replace(tuning.cell, params=choice["params"]) for choice in choices if choice is not None)
         return list({cell.id: cell for cell in cells}.values())
 
     @property

@@ -214,7 +214,7 @@ class _Events(tune.Callback):  # type: ignore[misc]
         return {}
 
 
-_workers: dict[str | None, Worker] = {}
+_workers: dict[str, Worker] = {}
 """Worker of this actor, by its environment and visible GPUs. There is at most one."""
 
 

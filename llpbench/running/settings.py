@@ -373,7 +373,7 @@ class Settings:
 
     @property
     def environment(self) -> Environment:
-        """Device, threads, precision and compilation of cells."""
+        """Device, threads, compilation, plugins and folders of cells."""
         return Environment(
             device=self.device,
             threads=self.threads,

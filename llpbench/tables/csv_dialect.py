@@ -53,7 +53,7 @@ class FileFormat:
             raise LLPBenchError(f"{argument('skip_rows')} must be at least 0, got {self.skip_rows}.")
         try:
             "".encode(self.encoding or "utf-8")
-        except LookupError as error:
+        except (LookupError, ValueError) as error:  # a null character is a ValueError
             raise LLPBenchError(f"{argument('encoding')} must be known to Python, got {self.encoding!r}.") from error
 
     def dialect(self, text: str, default: str, wanted: Collection[str] = ()) -> _Dialect:

@@ -42,7 +42,7 @@ def without_decimals(text: str) -> str:
 
 def factorized(series: Series) -> tuple[IntArray, list[str]]:
     """Return positions in the list of distinct values `[rows]`, -1 if missing, and the distinct values as strings."""
-    codes, values = series.factorize(use_na_sentinel=True)
+    codes, values = series.factorize()
     return codes.astype(np.int64), [_text(value) for value in values]
 
 

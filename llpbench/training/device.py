@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from llpbench.core.errors import LLPBenchError
+from llpbench.core.text import plural
 from llpbench.data.loading import cache_directory
 from llpbench.training import memory
 
@@ -104,7 +105,7 @@ def pick_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        told = f"device {name!r} does not exist: torch sees {torch.cuda.device_count()} GPUs"
+        told = f"device {name!r} does not exist: torch sees {plural(torch.cuda.device_count(), 'GPU')}"
         raise LLPBenchError(f"{told}. Use --device cpu.")
     return device
 
@@ -197,7 +198,8 @@ def keep_compiled_code() -> None:
 
     If the user has set TORCHINDUCTOR_CACHE_DIR, that folder is used.
     """
-    os.environ.setdefault(_KEPT_IN, str(cache_directory() / "compiled"))
+    if _KEPT_IN not in os.environ:
+        os.environ[_KEPT_IN] = str(cache_directory() / "compiled")
 
 
 def remove_damaged(error: BaseException) -> bool:

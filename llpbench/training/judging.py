@@ -54,10 +54,8 @@ def judge(
     predicted: dict[str, dict[str, FloatArray]] = {}
     for name in names:
         choices = [] if averaged else [outcome.selected[name] for outcome in outcomes]
-        if averaged:
-            places = tuple(tuple(range(len(member.proba))) for member in members)
-        else:
-            places = tuple((member.places[_moment(one)],) for member, one in zip(members, choices, strict=True))
+        chosen = [[_moment(choice)] for choice in choices] or weights  # all moments of an average
+        places = tuple(tuple(each.places[at] for at in own) for each, own in zip(members, chosen, strict=True))
         if places not in judged:
             parts = {part: _mean([getattr(each, part) for each in members], places) for part in _PARTS}
             verdict_ = full_verdict(members[0].task, parts["proba"], parts["of_train"])
@@ -87,8 +85,7 @@ def _moment(choice: Selected) -> _Moment:
 def full_verdict(task: Task, proba: FloatArray, of_train: FloatArray) -> Judged:
     """Return the evaluation of predictions of the test rows and, if test rows are in training bags, of these bags."""
     judged = verdict(proba, task.test)
-    if task.test_bags is not None:
-        judged["test"] |= _known_bag_metrics(task, of_train, proba) | _whole_bag_metrics(task, of_train)
+    judged["test"] |= _known_bag_metrics(task, of_train, proba) | _whole_bag_metrics(task, of_train)
     return judged
 
 

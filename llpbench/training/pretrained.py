@@ -70,9 +70,8 @@ class Pretrainer:
         with explained_failure(unsaved):
             folder.mkdir(parents=True, exist_ok=True)
             # cells that share weights wait here until the first of them has computed the weights
-            lock = FileLock(min(files.values()).with_suffix(".lock"))
-            lock.acquire()
-        try:
+            lock = FileLock(min(files.values()).with_suffix(".lock")).acquire()
+        with lock:
             with explained_failure(unsaved):
                 stored = {seed: _read(file) for seed, file in files.items()}
             missing = {seed: tasks[seed] for seed, weights in stored.items() if weights is None}
@@ -80,8 +79,6 @@ class Pretrainer:
             with explained_failure(unsaved):
                 for seed, weights in computed.items():
                     _write(files[seed], weights)
-        finally:
-            lock.release()
         return {seed: weights for seed, weights in (stored | computed).items() if weights is not None}
 
     def compute(self, tasks: dict[int, Task]) -> dict[int, Pretrained]:

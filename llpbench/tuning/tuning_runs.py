@@ -60,7 +60,7 @@ def tuning_record(
         "tuning": tuning.id,
         "spec": tuning.spec,
         "status": "ok" if best else status,
-        "reason": "" if best else next(iter(filter(None, [reason, *reasons])), "no trial gave a value"),
+        "reason": "" if best else next(filter(None, [reason, *reasons, "no trial gave a value"])),
         "best": best,
         "trials": [asdict(t) | {"rungs": [*map(list, t.rungs)], "seconds": round(t.seconds, 4)} for t in trials],
         "times": {"total": round(sum(trial.seconds for trial in trials), 4)},
@@ -84,8 +84,10 @@ def _best(tuning: Tuning, trials: Sequence[Trial], criterion: str) -> Chosen | N
         return None
     best = (max if CRITERIA[criterion].maximise else min)(found, key=lambda trial: trial.values[criterion])
     cell = replace(tuning.cell, params={**tuning.cell.params, **best.params})
-    default = next((trial for trial in trials if trial.number == 0), None)
-    start = None if default is None else default.values.get(criterion)
     return Chosen(
-        trial=best.number, cell=cell.id, params=dict(cell.spec["params"]), value=best.values[criterion], default=start
+        trial=best.number,
+        cell=cell.id,
+        params=dict(cell.spec["params"]),
+        value=best.values[criterion],
+        default=trials[0].values.get(criterion),
     )

@@ -72,7 +72,7 @@ def test_out_is_a_folder_whatever_its_name(llpbench: LLPBench, tmp_path: Path, m
 def test_disputed_journals_are_reported(llpbench: LLPBench, tmp_path: Path) -> None:
     first, second = journal(tmp_path / "a", record("dllp", 0.8)), journal(tmp_path / "b", record("dllp", 0.7))
     merged = llpbench.succeed("merge", str(first), str(second), "--out", str(tmp_path / "both"))
-    assert merged.out.startswith("1 runs, 1 of them")
+    assert merged.out.startswith("1 run, 1 of them")
     done = llpbench("report", "--no-plots", "--out", str(tmp_path / "both"))
     flag = (
         "dllp mlp on adult ordered 64, seed 0: 2 different results, test AUC 80.0000, 70.0000; more than 2 points apart"
@@ -80,7 +80,7 @@ def test_disputed_journals_are_reported(llpbench: LLPBench, tmp_path: Path) -> N
     assert flag in done.err
     assert flag in (tmp_path / "both" / "index.html").read_text()
     chosen = llpbench("merge", str(tmp_path / "both"), "--out", str(tmp_path / "both"), "--prefer", "first")
-    assert chosen.out.startswith("1 runs, 0 of them")
+    assert chosen.out.startswith("1 run, 0 of them")
     assert "80.00" in llpbench("report", "--no-plots", "--out", str(tmp_path / "both")).out
 
 
@@ -95,7 +95,7 @@ def test_compare_ranks_own_method_among_published(llpbench: LLPBench, tmp_path: 
     assert any(re.match(r"mine \(mlp\) minus dllp \(mlp.*\): [-+]\d+\.\d, 1 seed, ", line) for line in others)
     flags = dict(re.findall(r"--([a-z-]+) (\S+)", first))
     assert spec["dataset"] in flags["datasets"].split(",")
-    training = {"encoders", "pretraining", "epochs", "patience"}
+    training = {"encoders", "pretraining", "numbers", "epochs", "patience"}
     assert {*flags} == {"methods", "datasets", "baggings", "bag-sizes", "seeds", *training}
     assert done.out.count("\n") <= 45
     assert "yours" in done.out

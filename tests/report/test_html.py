@@ -319,7 +319,7 @@ def test_dialog_shows_command(show: Show) -> None:
     one(browser, ".board:not([hidden]) tbody .method button").click()
     assert one(browser, "dialog pre").text == (
         "llpbench run --methods dllp --datasets adult --baggings 'ordered:columns=age+work class' --bag-sizes 64 "
-        "--encoders mlp --pretraining bag --epochs 300 --patience 20 --set dllp.weight=0.5 "
+        "--encoders mlp --pretraining bag --numbers z --epochs 300 --patience 20 --set dllp.weight=0.5 "
         "--set pretraining.epochs=7 --set dllp.tau=none --seeds 0,1"
     )
     one(browser, "#close").click()

@@ -218,7 +218,7 @@ def test_advice_for_a_missing_run_runs_it(facts: dict[str, Any]) -> None:
     line = next(iter(compare(contents_of(*mine), there).ranks()))
     bags = str(facts.get("bagging", "ordered --bag-sizes 64"))
     setting = " --set mine.hidden=8" if "params" in facts else ""
-    expected = f"--methods mine --datasets adult --baggings {bags} --encoders mlp --pretraining none "
+    expected = f"--methods mine --datasets adult --baggings {bags} --encoders mlp --pretraining none --numbers z "
     assert f"llpbench run {expected}--epochs 300 --patience 20 --seeds 2-2{setting}" in line
 
 

@@ -400,10 +400,8 @@ def gallery(leaderboards: Leaderboards) -> Iterator[Drawing]:
 
     Each is drawn when it is requested.
     """
-    first, *others = [*leaderboards.headline_boards(), None]
+    boards = leaderboards.headline_boards()
     for kind, draw in KINDS.items():
-        if first is not None:
-            yield from draw(first, leaderboards.names[first])
-        if kind == "differences" and (second := next(iter(others), None)) is not None:
-            yield from draw(second, leaderboards.names[second])
+        for board in boards[: 2 if kind == "differences" else 1]:
+            yield from draw(board, leaderboards.names[board])
     yield from proportions(leaderboards)

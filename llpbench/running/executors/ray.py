@@ -47,7 +47,7 @@ Jobs with equal resources share processes of Ray.
 
 def _tables(data_dir: str | None, jobs: Sequence[Job]) -> dict[str, Path]:
     """Return the local files of datasets that the machines of a cluster may lack."""
-    places = {name: locate(dataset_spec(name), data_dir) for name in {job.cell.dataset: None for job in jobs}}
+    places = {name: locate(dataset_spec(name), data_dir) for name in {job.cell.dataset for job in jobs}}
     files = {name: place.path for name, place in places.items() if place is not None}
     return {name: path for name, path in files.items() if path.is_file() and not path.is_relative_to(EMBEDDED)}
 
