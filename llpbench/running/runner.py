@@ -9,11 +9,11 @@ import importlib.util
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from llpbench.core.cell import Epoch
+from llpbench.core.cell import Average, Epoch
 from llpbench.core.errors import LLPBenchError
 from llpbench.core.files import obstacle
 from llpbench.core.record import Record, SomeDone, Status, TuningRecord
@@ -82,8 +82,8 @@ def preview(settings: Settings, say: Callable[[str], None]) -> tuple[Plan, float
     if plan.jobs:
         _require_device(settings)
     seconds = _estimator(settings, contents.records).seconds(*plan.expected)
-    if compiling := _compiling(settings, plan.to_run):
-        say(compiling)
+    for line in _remarks(settings, plan.to_run):
+        say(line)
     return plan, seconds
 
 
@@ -140,10 +140,9 @@ def _execute(settings: Settings, plan: Plan, journal: Journal, display: Display,
     listener = _RunListener(
         journal, estimator, schedule, display, executor.slots, partial(_following_jobs, settings, plan, journal)
     )
-    for line in filter(None, (note, _compiling(settings, plan.to_run))):
-        display.say(line)
     remaining = listener.remaining
-    for line in (f"{plan}; {estimate_text(remaining)}; {executor.name}, {executor.slots} at a time", *stale):
+    notes = (*filter(None, [note]), *_remarks(settings, plan.to_run))
+    for line in (*notes, f"{plan}; {estimate_text(remaining)}; {executor.name}, {executor.slots} at a time", *stale):
         display.say(line)
     display.begin(sum(len(job.seeds) for job in jobs))
     display.estimate(remaining)
@@ -295,19 +294,22 @@ def _estimator(settings: Settings, records: Mapping[str, Record]) -> Estimator:
     return Estimator(records.values(), settings.data_dir, gpu=on_gpu, pretrained=pretrained)
 
 
-def _compiling(settings: Settings, cells: Iterable[Resolved]) -> str:
-    """Return a line about the compilation of deep encoders on a CPU, which delays the first epoch; "" if none is."""
+def _remarks(settings: Settings, cells: Sequence[Resolved]) -> Iterator[str]:
+    """Yield lines about epochs of averages, and about compilation on a CPU, which delays the first epoch."""
+    if "epochs" in settings.narrowed and any(one.cell.average for one in cells):
+        average, other = Average.of(settings.average), settings.epochs
+        if other != average.epochs:
+            yield f"averages train {average.epochs} epochs, got --epochs {other}. Use --average {average.kind}:{other}."
     pairs = [(one.method.load(), one.encoder) for one in cells]
     deep = [encoder.name for method, encoder in pairs if encoder and method.compiles and encoder.load().compiles]
     if not deep or Resources.of(settings.device).gpus or settings.compile is not None:
-        return ""
+        return
     from llpbench.training.device import compiler_exists  # torch
 
-    if not compiler_exists():
-        return f"no C++ compiler: steps of {deep[0]} run uncompiled, which takes longer. Install g++ to compile them."
-    return (
-        f"long trainings of {deep[0]} begin with one to three minutes of compilation, which is mostly cached afterwards"
-    )
+    if compiler_exists():
+        yield f"long trainings of {deep[0]} begin with one to three minutes of compilation, mostly cached afterwards"
+    else:
+        yield f"no C++ compiler: steps of {deep[0]} run uncompiled, which takes longer. Install g++ to compile them."
 
 
 def _require_device(settings: Settings) -> None:

@@ -251,6 +251,12 @@ def test_plan_shows_ranges_of_seeds_and_check_joins_same_failures() -> None:
     assert [row[0] for row in others] == ["Two", "Four"]
 
 
+def test_epochs_that_averages_do_not_train_are_named(llpbench: LLPBench) -> None:
+    words = ("plan", "--methods", "dllp", "--datasets", "adult", "--bag-sizes", "64", "--epochs", "20", "--average")
+    assert "half:20" in llpbench.succeed(*words, "half").err
+    assert "--average" not in llpbench.succeed(*words, "half:20").err
+
+
 METHOD = "from llpbench.core.registry import register_method\n@register_method('odd', reference='')\n"
 
 
