@@ -188,21 +188,10 @@ class CriterionResult(Evaluation):
     """value of the criterion at that epoch; null for an average, which is trained on the validation bags"""
 
 
-class Record(TypedDict):
-    """One line of the journal."""
+class _Line(TypedDict):
+    """Fields that the lines of runs and of searches share."""
 
     schema: int
-    run: str
-    """`<cell>-<seed>`"""
-    cell: _Id
-    """hash of `spec`, which contains no order, paths, hardware or code"""
-    seed: Count
-    spec: Annotated[dict[str, Any], _like(_CellFacts)]
-    """canonical specification of the cell: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol
-
-    It contains max_bags, ensemble, precision, numbers and average only if they differ from all bags, one member,
-    float32, z-scores and a chosen epoch.
-    """
     method: Annotated[dict[str, Any], _like(_MethodFacts)]
     """facts of the method's declaration: kind (neural or direct), role (floor, ceiling, control or ""), reference
 
@@ -215,7 +204,42 @@ class Record(TypedDict):
     """
     status: Status
     reason: str
-    """reason and epoch of a failure, in one line; "" if the run succeeded"""
+    """reason and epoch of a failure, in one line; "" if the run or search succeeded"""
+    memory_mb: Size | None
+    """peak memory of the population; null if unknown
+
+    On a GPU it is the memory of the GPU, on a CPU that of the process during training, including imports.
+    """
+    versions: dict[str, str | None]
+    """versions of method, dataset, bagging and encoder (`core.provenance`); null if there is none, or unknown
+
+    A run of other versions is stale.
+    """
+    numerics: Count
+    """version of the engine (`core.provenance.NUMERICS`)"""
+    code: Annotated[dict[str, Any], _like(_CodeFacts)]
+    """version, commit, dirty"""
+    libraries: dict[str, str]
+    hardware: Annotated[dict[str, Any], _like(Annotated[_HardwareFacts, _or_empty])]
+    """device, name, threads, compiled, precision; empty if a run failed earlier"""
+    finished: _Moment
+    """time at the end of the run in UTC, ISO 8601"""
+
+
+class Record(_Line):
+    """One line of the journal: a run."""
+
+    run: str
+    """`<cell>-<seed>`"""
+    cell: _Id
+    """hash of `spec`, which contains no order, paths, hardware or code"""
+    seed: Count
+    spec: Annotated[dict[str, Any], _like(_CellFacts)]
+    """canonical specification of the cell: method, params, dataset, bagging, bag_size, encoder, pretraining, protocol
+
+    It contains max_bags, ensemble, precision, numbers and average only if they differ from all bags, one member,
+    float32, z-scores and a chosen epoch.
+    """
     results: dict[str, CriterionResult]
     """results by criterion (`criteria.CRITERIA`); empty unless status is ok
 
@@ -246,11 +270,6 @@ class Record(TypedDict):
       and in records of older versions
     - pretraining: time of the pretraining when it was computed, by this or another run; not part of total
     """
-    memory_mb: Size | None
-    """peak memory of the population; null if unknown
-
-    On a GPU it is the memory of the GPU, on a CPU that of the process during training, including imports.
-    """
     members: Count
     """number of members trained together"""
     data: dict[str, str]
@@ -265,20 +284,6 @@ class Record(TypedDict):
 
     Records of older versions also have `spread` and `separation`.
     """
-    versions: dict[str, str | None]
-    """versions of method, dataset, bagging and encoder (`core.provenance`); null if there is none, or unknown
-
-    A run of other versions is stale.
-    """
-    numerics: Count
-    """version of the engine (`core.provenance.NUMERICS`)"""
-    code: Annotated[dict[str, Any], _like(_CodeFacts)]
-    """version, commit, dirty"""
-    libraries: dict[str, str]
-    hardware: Annotated[dict[str, Any], _like(Annotated[_HardwareFacts, _or_empty])]
-    """device, name, threads, compiled, precision; empty if a run failed earlier"""
-    finished: _Moment
-    """time at the end of the run in UTC, ISO 8601"""
 
 
 class SomeDone(NamedTuple):
@@ -302,20 +307,13 @@ class Chosen(TypedDict):
     """value of the criterion in trial 0"""
 
 
-class TuningRecord(TypedDict):
-    """One line of the journal: the result of a hyperparameter search (`core/cell.py`)."""
+class TuningRecord(_Line):
+    """One line of the journal: a hyperparameter search (`core/cell.py`), failed only if no trial could be selected."""
 
-    schema: int
     tuning: _Id
     """hash of `spec`"""
     spec: Annotated[dict[str, Any], _like(_SearchFacts)]
     """canonical specification of the search: cell, regime, trials, space, sampler, seed, together, eta"""
-    method: Annotated[dict[str, Any], _like(_MethodFacts)]
-    dataset: Annotated[dict[str, Any], _like(_DatasetFacts)]
-    """as in a run's record, as is `method`"""
-    status: Status
-    """failed only if no trial could be selected"""
-    reason: str
     best: dict[str, Chosen]
     """selected trials, by criterion of the regime"""
     trials: Annotated[list[dict[str, Any]], _like(list[_TrialFacts])]
@@ -328,14 +326,6 @@ class TuningRecord(TypedDict):
     """total seconds of all trials"""
     epochs: Count
     """epochs trained by all trials"""
-    memory_mb: Size | None
-    versions: dict[str, str | None]
-    numerics: Count
-    code: Annotated[dict[str, Any], _like(_CodeFacts)]
-    libraries: dict[str, str]
-    hardware: Annotated[dict[str, Any], _like(Annotated[_HardwareFacts, _or_empty])]
-    finished: _Moment
-    """as in a run's record, as are the other fields without a description"""
     data: NotRequired[dict[str, str]]
     former: NotRequired[list[_Id]]
     """ids of cells that were selected by earlier records of this tuning, which this record replaces
