@@ -98,6 +98,6 @@ def _similarity_loss(phi: Tensor, proba: Tensor, mask: Tensor) -> Tensor:
 
     `phi` [rows, dim], `proba` [rows, classes], `mask` [rows].
     """
-    near = (-(phi.unsqueeze(0) - phi.unsqueeze(1)).square().sum(dim=-1)).exp()
+    near = (-torch.cdist(phi, phi).square()).exp()  # without a tensor of all differences [rows, rows, dim]
     apart = (proba.unsqueeze(0) - proba.unsqueeze(1)).square().sum(dim=-1)
     return losses.masked_mean(near * apart, mask.unsqueeze(0) & mask.unsqueeze(1))
