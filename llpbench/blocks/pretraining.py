@@ -185,13 +185,13 @@ class Decoder(nn.Module):
         else:
             hidden = torch.einsum("...d,fdh->...fh", encoding.z, self.weight)
         hidden = (hidden + self.bias).relu()
+        categories, numbers = hidden.split([len(self.categories), self.numbers], dim=-2)  # SAINT's order
         loss = hidden.new_zeros(())
-        for column, layer in enumerate(self.categories):
-            log_proba = layer(hidden[..., column, :]).float().log_softmax(dim=-1)
-            code = rows.categorical[..., column, None]
-            loss = loss - masked_mean(log_proba.gather(-1, code).squeeze(-1), mask)
+        # gradients of unbind are one tensor; indexing would fill a tensor of zeros for each category
+        for layer, one, code in zip(self.categories, categories.unbind(-2), rows.categorical.unbind(-1), strict=True):
+            log_proba = layer(one).float().log_softmax(dim=-1)
+            loss = loss - masked_mean(log_proba.gather(-1, code.unsqueeze(-1)).squeeze(-1), mask)
         if self.numbers:
-            numbers = hidden[..., len(self.categories) :, :]  # in SAINT's order, tokens of categories come first
             predicted = (numbers * self.number_weight).sum(dim=-1) + self.number_bias
             known = mask.unsqueeze(-1) & ~rows.missing
             loss = loss + number_weight * masked_mean((predicted.float() - rows.numeric).square(), known)
